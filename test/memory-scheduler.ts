@@ -21,7 +21,16 @@ import type {
 } from '../src/core/wire.js';
 import type { AddedSteps, StepAddition } from '../src/core/workflow.js';
 
-type Call = 'register' | 'publish' | 'heartbeat' | 'claim' | 'report' | 'progress' | 'log' | 'addSteps' | 'leave';
+type Call =
+  | 'register'
+  | 'publish'
+  | 'heartbeat'
+  | 'claim'
+  | 'report'
+  | 'progress'
+  | 'log'
+  | 'addSteps'
+  | 'leave';
 
 /** What happens to a call: it fails before the scheduler sees it, or takes effect and its answer is lost. */
 type Fault = { readonly error: PunctualError; readonly when: 'before' | 'after' };

@@ -3140,7 +3140,7 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid
 
 -- read-joiners
 SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
-WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL ORDER BY s.id;
+WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL;
 
 -- read-ledger
   SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,

@@ -10,6 +10,7 @@ import type {
   ReadSource,
   StepCounts,
 } from '../src/store/workflow-portions.js';
+import { type Draft, planAddition } from '../src/workflow/plan-addition.js';
 import { planReopening } from '../src/workflow/plan-reopening.js';
 
 /** The tables of one workflow in memory, which are read and written as the statements of the store do it. */
@@ -39,10 +40,14 @@ export class ModelShard {
   private failed = 0;
   stopping: ReadSource['stopping'] = null;
 
+  /** With the steps that were added, and with these among the parents of those that joined. */
+  readonly graph: ModelStep[];
+
   constructor(
-    private readonly graph: readonly ModelStep[],
+    graph: readonly ModelStep[],
     private readonly onFailure: FailurePolicy,
   ) {
+    this.graph = [...graph];
     this.stepsLeft = graph.length;
     for (const { id, parents, runIf } of graph) {
       const isRoot = parents.length === 0;
@@ -53,6 +58,67 @@ export class ModelShard {
       for (const parent of parents) this.children.set(parent, [...(this.children.get(parent) ?? []), id]);
     }
     for (const theirs of this.children.values()) theirs.sort();
+  }
+
+  /** The steps that wait for a step and are not decided about. */
+  undecidedChildren(id: string): string[] {
+    return (this.children.get(id) ?? []).filter((child) => {
+      const { released, outcome } = this.steps.get(child)!;
+      return !released && outcome === null;
+    });
+  }
+
+  /** Adds steps as the statement does; to be called when every end is counted. */
+  add(added: readonly ModelStep[], joiners: readonly string[]): void {
+    const known = new Map(
+      [...this.steps.values()].map(({ id, outcome, bad }) => [
+        id,
+        { id, name: id, outcome, bad, addedBy: null },
+      ]),
+    );
+    const drafts = added.map(
+      ({ id, parents, runIf }): Draft => ({
+        ...{ id, name: id, runIf, delayMs: 0, wait: null, refers: false, after: parents },
+        make: (blocked) => ({ row: { id }, blocked }) as ReturnType<Draft['make']>,
+      }),
+    );
+    const plan = planAddition(drafts, { known, joiners, lastPlace: 0, events: new Set() }, 0);
+    for (const { row, blocked, parents, parentsLeft, ok, bad, released } of plan.steps) {
+      const { id, runIf } = added.find((step) => step.id === row.id)!;
+      const rest = { outcome: null, delayMs: 0, wait: null, refers: false };
+      this.steps.set(id, { id, runIf, parents, parentsLeft, ok, bad, released, ...rest });
+      (blocked ? this.blocked : this.live).add(id);
+    }
+    for (const [i, parent] of plan.edges.parents.entries()) {
+      const children = [...(this.children.get(parent) ?? []), plan.edges.children[i]!];
+      this.children.set(parent, children.sort());
+    }
+    for (const id of joiners) {
+      const step = this.steps.get(id)!;
+      step.parents += added.length;
+      step.parentsLeft += added.length;
+      const place = this.graph.findIndex((each) => each.id === id);
+      const joined = this.graph[place]!;
+      this.graph[place] = { ...joined, parents: [...joined.parents, ...added.map((each) => each.id)] };
+    }
+    this.graph.push(...added);
+    this.stepsLeft += added.length;
+    for (const { id, state } of plan.skipped) this.endBlocked(id, state);
+  }
+
+  /** The steps with every one behind its parents. */
+  inOrder(): ModelStep[] {
+    const placed = new Set<string>();
+    const order: ModelStep[] = [];
+    while (order.length < this.graph.length) {
+      const next = this.graph.filter(
+        ({ id, parents }) => !placed.has(id) && parents.every((parent) => placed.has(parent)),
+      );
+      if (next.length === 0) throw new Error('the steps wait for each other');
+      for (const step of next) placed.add(step.id);
+      order.push(...next);
+    }
+    return order;
   }
 
   /** Runs a live job to its end. */

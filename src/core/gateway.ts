@@ -15,6 +15,13 @@ import type {
 } from './wire.js';
 import type { AddedSteps, StepAddition } from './workflow.js';
 
+/** How steps are added. */
+export interface AddOptions {
+  readonly signal: AbortSignal;
+  /** The trace that they are part of. */
+  readonly traceparent: string | undefined;
+}
+
 /**
  * What a worker needs of the scheduler. Workers in their own processes call it over HTTP, workers embedded in a node
  * call it directly; both run the same worker code.
@@ -34,7 +41,7 @@ export interface WorkerGateway {
     workflow: string,
     token: string | undefined,
     addition: StepAddition,
-    options: { readonly signal: AbortSignal; readonly traceparent: string | undefined },
+    options: AddOptions,
   ): Promise<AddedSteps>;
   /** Publishes the definition of a task that the worker has. */
   publish(task: TaskInput, signal?: AbortSignal): Promise<void>;

@@ -4,7 +4,12 @@ import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { MiddlewareContext } from '../core/task.js';
 import type { LogLevel } from '../core/wire.js';
 import { buildAddition, type Spawn } from '../core/workflow/workflow-builder.js';
-import { type StepAddition, WORKFLOW_DEFAULTS, type WorkflowStep, type WorkflowStepView } from '../core/workflow.js';
+import {
+  type StepAddition,
+  WORKFLOW_DEFAULTS,
+  type WorkflowStep,
+  type WorkflowStepView,
+} from '../core/workflow.js';
 
 /** What a test may set; the rest has defaults. */
 export interface TestContextOptions {
@@ -99,7 +104,10 @@ export function testContext(options: TestContextOptions = {}): TestContext {
 }
 
 /** A step as it would be when it was just added. */
-function addedView([name, { after = [], runIf = WORKFLOW_DEFAULTS.runIf }]: [string, WorkflowStep], i: number) {
+function addedView(
+  [name, { after = [], runIf = WORKFLOW_DEFAULTS.runIf }]: [string, WorkflowStep],
+  i: number,
+) {
   const id = `00000000-0000-7000-8000-${String(i + 1).padStart(12, '0')}`;
   const state = after.length > 0 ? 'blocked' : 'pending';
   const view: WorkflowStepView = { id, state, after, runIf, addedBy: 'test', finishedAt: null };

@@ -1,5 +1,5 @@
 import { parseDuration } from '../core/duration.js';
-import type { WorkerGateway } from '../core/gateway.js';
+import type { AddOptions, WorkerGateway } from '../core/gateway.js';
 import {
   type ClaimAnswer,
   type ClaimRequest,
@@ -16,7 +16,7 @@ import {
   type WorkerRegistration,
   type WorkerWelcome,
 } from '../core/wire.js';
-import type { AddedSteps } from '../core/workflow.js';
+import type { AddedSteps, StepAddition } from '../core/workflow.js';
 import { HttpTransport } from '../transport/http-transport.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 
@@ -87,7 +87,10 @@ export class HttpWorkerGateway implements WorkerGateway {
   }
 
   addSteps(
-    ...[workflow, token, addition, { signal, traceparent }]: Parameters<WorkerGateway['addSteps']>
+    workflow: string,
+    token: string | undefined,
+    addition: StepAddition,
+    { signal, traceparent }: AddOptions,
   ): Promise<AddedSteps> {
     const { headers } = withToken(token);
     const path = `/v1/workflows/${encodeURIComponent(workflow)}/jobs`;

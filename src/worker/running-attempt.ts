@@ -1,7 +1,7 @@
 import { assertNever, PunctualError } from '../core/errors.js';
 import type { JobLog, MiddlewareContext } from '../core/task.js';
 import type { Assignment, FencedJob } from '../core/wire.js';
-import { buildAddition, type Spawn } from '../core/workflow/workflow-builder.js';
+import { buildAddition, type Spawn, type SpawnOptions } from '../core/workflow/workflow-builder.js';
 import type { AddedSteps, StepAddition } from '../core/workflow.js';
 import type { AttemptTrace } from '../transport/tracing.js';
 import type { LogSender, ProgressSender } from './attempt-output.js';
@@ -89,7 +89,7 @@ export class Attempt extends Timed implements FencedJob {
   }
 
   /** Adds steps to the workflow of the attempt's job. */
-  async spawn(...[build, options]: Parameters<Spawn>): ReturnType<Spawn> {
+  async spawn(build: Parameters<Spawn>[0], options?: SpawnOptions): ReturnType<Spawn> {
     const { workflow } = this.assignment;
     if (workflow === undefined) {
       const detail = 'Only a step of a workflow can add steps; this job is none. Submit a job instead.';

@@ -1,5 +1,6 @@
 import { auditEntry } from '../../../src/core/audit.js';
 import { uuidv7 } from '../../../src/core/uuid.js';
+import { additionValues } from '../../../src/store/add-steps.js';
 import { addEntry } from '../../../src/store/audit.js';
 import { entryValues } from '../../../src/store/audit-entry.js';
 import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
@@ -8,7 +9,6 @@ import { leaderStatements } from '../../../src/store/leader-statement.js';
 import { namesOfOne, namesTaken } from '../../../src/store/names.js';
 import { PARSED_COLUMNS } from '../../../src/store/place-jobs.js';
 import { MEMBER_COLUMNS } from '../../../src/store/submit-batch.js';
-import { additionValues } from '../../../src/store/add-steps.js';
 import { NO_CHANGE, portionValues } from '../../../src/store/workflow-portions.js';
 import type { Population } from './populated-shard.js';
 import { SUCCEEDED, TENANT, type TestShard, WORKER } from './test-shard.js';
@@ -86,7 +86,16 @@ export async function leaderArguments(
         ...{ queues: [], tasks: [], edges: { parents: [], children: [] } },
         steps: [
           {
-            ...{ row, name: 'new', place: 9, runIf: 'all-succeeded', parents: 0, parentsLeft: 0, ok: 0, bad: 0 },
+            ...{
+              row,
+              name: 'new',
+              place: 9,
+              runIf: 'all-succeeded',
+              parents: 0,
+              parentsLeft: 0,
+              ok: 0,
+              bad: 0,
+            },
             ...{ released: true, delayMs: 0, wait: null, wakeAt: null, refers: false, held: false },
             ...{ admitAt: null, blocked: false },
           },

@@ -1,4 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Addition,
+  addSteps,
+  findBelow,
+  readAdder,
+  readBeside,
+  readJoiners,
+} from '../../../src/store/add-steps.js';
 import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { listChain, listNewest } from '../../../src/store/audit.js';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
@@ -38,7 +46,6 @@ import {
   moveSchedules,
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
-import { type Addition, addSteps, findBelow, readAdder, readBeside, readJoiners } from '../../../src/store/add-steps.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
@@ -74,11 +81,11 @@ import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.
 import {
   listWorkflows,
   readGraph,
-  readStepsNamed,
   readParents,
   readRelatives,
   readStepIds,
   readSteps,
+  readStepsNamed,
   readWait,
   readWorkflow,
 } from '../../../src/store/read-workflows.js';
@@ -259,7 +266,16 @@ const PORTION_OF_STEPS = {
   ended: [{ id: ID, state: 'skipped' as const, error: null, result: null }],
 };
 
-const REOPENED = { id: ID, finishedAt: 1, parents: 1, parentsLeft: 0, ok: 0, bad: 0, released: true, blocked: false };
+const REOPENED = {
+  id: ID,
+  finishedAt: 1,
+  parents: 1,
+  parentsLeft: 0,
+  ok: 0,
+  bad: 0,
+  released: true,
+  blocked: false,
+};
 const REOPENING = {
   ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
   removed: [ID],
@@ -268,7 +284,14 @@ const REOPENING = {
 async function additionOfOne(): Promise<Addition> {
   const { row } = await shard.newJob({});
   const counts = { parents: 1, parentsLeft: 1, ok: 0, bad: 0, released: false, place: 1, delayMs: 0 };
-  const rest = { name: 'new', runIf: 'all-succeeded', wait: null, wakeAt: null, refers: false, held: false } as const;
+  const rest = {
+    name: 'new',
+    runIf: 'all-succeeded',
+    wait: null,
+    wakeAt: null,
+    refers: false,
+    held: false,
+  } as const;
   return {
     ...{ workflow: ID, tenant: TENANT, job: ID, fence: 1, joiners: [ID], queues: [], tasks: [] },
     steps: [{ row: { ...row, id: OTHER_ID }, ...counts, ...rest, admitAt: 1, blocked: true }],
@@ -342,7 +365,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-joiners': (db) => readJoiners(db, ID),
   'find-steps-below': (db) => findBelow(db, [ID], [ID]),
   'read-steps-named': (db) => readStepsNamed(db, TENANT, ID, ['a']),
-  'add-steps': async (db) => addSteps(db, TERM, await additionOfOne(), shard.made().names, 0).catch(() => undefined),
+  'add-steps': async (db) =>
+    addSteps(db, TERM, await additionOfOne(), shard.made().names, 0).catch(() => undefined),
   'reopen-steps': (db) => reopenSteps(db, TERM, REOPENING, 0),
   'read-graph-steps': (db) => readGraphSteps(db, ID),
   'read-step-payloads': (db) => readPayloads(db, [ID]),

@@ -22,7 +22,9 @@ const plan = task('plan', async ({ pages }: { pages: number }, ctx) => {
     );
     w.run(list, { pages: rendered.map(({ result }) => result.html) }, { name: 'list' });
   });
-  await ctx.spawn((w) => w.run(list, { pages: [w.step<string>('plan').result] }, { name: 'last' }), { join: false });
+  await ctx.spawn((w) => w.run(list, { pages: [w.step<string>('plan').result] }, { name: 'last' }), {
+    join: false,
+  });
   return Object.keys(first).join(' ');
 });
 
