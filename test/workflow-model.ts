@@ -1,6 +1,7 @@
 import type { EndState } from '../src/core/job.js';
 import { decideStep, weightOf } from '../src/core/workflow/run-if.js';
 import type { FailurePolicy, RunIf } from '../src/core/workflow.js';
+import type { Draft } from '../src/store/add-steps.js';
 import type { GraphStepRow } from '../src/store/reopen-steps.js';
 import type {
   EndedWorkflow,
@@ -10,7 +11,7 @@ import type {
   ReadSource,
   StepCounts,
 } from '../src/store/workflow-portions.js';
-import { type Draft, planAddition } from '../src/workflow/plan-addition.js';
+import { planAddition } from '../src/workflow/plan-addition.js';
 import { planReopening } from '../src/workflow/plan-reopening.js';
 
 /** The tables of one workflow in memory, which are read and written as the statements of the store do it. */

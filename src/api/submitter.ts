@@ -1,3 +1,4 @@
+import { admissionTime } from '../core/admission-time.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
@@ -9,13 +10,13 @@ import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { ParsedWorkflow } from '../core/workflow/parse-workflow.js';
-import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import type { Keep } from '../store/idempotency.js';
 import { type JobRow, toStored } from '../store/job-row.js';
 import type { KeyGuard } from '../store/keys.js';
 import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
+import { newWorkflow } from '../store/new-workflow.js';
 import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { RefusedNamesError } from '../store/refused-names.js';
 import {
@@ -34,7 +35,6 @@ import {
   type Room,
   RoomLockedError,
 } from '../store/tenant-usage.js';
-import { newWorkflow } from './new-workflow.js';
 
 /** Whose a submission is, and what its request says of it. The submissions of a bulk share one. */
 export interface Owner {

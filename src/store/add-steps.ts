@@ -1,4 +1,6 @@
 import type { EndState } from '../core/job.js';
+import type { Waits } from '../core/workflow/waiting.js';
+import type { RunIf } from '../core/workflow.js';
 import { plainArray } from './array-text.js';
 import { byIndex } from './batch-statement.js';
 import { Columns, parametersOf } from './columns.js';
@@ -12,7 +14,7 @@ import {
   WHILE_TERM_LASTS,
 } from './leader-statement.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
-import { LATER_COLUMNS, type PlacedStep, STEP_COLUMNS } from './submit-workflow.js';
+import { LATER_COLUMNS, type NewStep, type PlacedStep, STEP_COLUMNS } from './submit-workflow.js';
 
 /**
  * Adding steps to a workflow that runs. The executor reads what the new steps are put beside, decides about them in memory,
@@ -117,6 +119,20 @@ export async function findBelow(
 ): Promise<string | null> {
   const [row] = await run<{ id: string }>(db, FIND_BELOW, [from, wanted]);
   return row?.id ?? null;
+}
+
+/** A step that is to be added. */
+export interface Draft {
+  readonly id: string;
+  readonly name: string;
+  readonly runIf: RunIf;
+  readonly delayMs: number;
+  readonly wait: Waits | null;
+  readonly refers: boolean;
+  /** Names of steps, new ones and others. */
+  readonly after: readonly string[];
+  /** Its job as it is stored, by whether it is blocked. */
+  make(blocked: boolean): Omit<NewStep, 'parents' | 'wakeAt'>;
 }
 
 /** A step to be added, with what its parents that have ended came to. */

@@ -1,23 +1,29 @@
+import { admissionTime } from '../core/admission-time.js';
 import type { JobDefinition } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { ParsedAddition, ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow.js';
 import { wakeAt } from '../core/workflow/waiting.js';
-import { admissionTime } from '../dispatch/admission-time.js';
-import { type JobRow, type StoredDefinition, toStored } from '../store/job-row.js';
-import type { Resolved } from '../store/names.js';
-import { NEVER, type NewStep, type NewWorkflow } from '../store/submit-workflow.js';
-import type { Draft } from '../workflow/plan-addition.js';
-import type { Owner } from './submitter.js';
+import type { Draft } from './add-steps.js';
+import { type JobRow, type StoredDefinition, toStored } from './job-row.js';
+import type { Resolved } from './names.js';
+import { NEVER, type NewStep, type NewWorkflow } from './submit-workflow.js';
 
 /** More queues or tasks than this are not kept: no restricted key reaches so many. */
 const MOST_NAMES = 100;
 /** Steps that are made before the time slice is checked again. */
 const LOOK_EVERY = 100;
 
+/** Whose a workflow is. */
+export interface WorkflowOwner {
+  readonly tenant: string;
+  readonly createdBy: string;
+  readonly traceparent?: string | null | undefined;
+}
+
 /** A workflow as it is stored, with new ids; `resolved` are the names of its steps. */
 export async function newWorkflow(
-  owner: Owner,
+  owner: WorkflowOwner,
   { name, key, onFailure, running, steps }: ParsedWorkflow,
   resolved: readonly Resolved[],
   now: number,
@@ -46,7 +52,7 @@ export async function newWorkflow(
 function newStep(
   step: ParsedStep,
   workflow: string,
-  owner: Owner,
+  owner: WorkflowOwner,
   resolved: Resolved,
   now: number,
   laterThreshold: number,
@@ -69,7 +75,7 @@ function newStep(
 function storedOf(
   { definition }: Pick<ParsedStep, 'definition'>,
   blocked: boolean,
-  { tenant, createdBy, traceparent }: Owner,
+  { tenant, createdBy, traceparent }: WorkflowOwner,
   { queue, needs }: Resolved,
 ): StoredDefinition {
   const origin = { queue, needs, tenant, createdAt: definition.at, createdBy, traceparent };
@@ -97,7 +103,7 @@ function stepOf(
 export function draftSteps<S extends ParsedAddition>(
   workflow: string,
   steps: readonly S[],
-  owner: Owner,
+  owner: WorkflowOwner,
   resolved: readonly Resolved[],
   now: number,
   laterThreshold: number,
