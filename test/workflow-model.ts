@@ -53,7 +53,7 @@ export class ModelShard {
     for (const { id, parents, runIf } of graph) {
       const isRoot = parents.length === 0;
       const counts = { parents: parents.length, parentsLeft: parents.length, ok: 0, bad: 0 };
-      const rest = { outcome: null, delayMs: 0, wait: null, refers: false };
+      const rest = { outcome: null, delayMs: 0, wait: null, inner: false, refers: false };
       this.steps.set(id, { id, runIf, ...counts, released: isRoot, ...rest });
       (isRoot ? this.live : this.blocked).add(id);
       for (const parent of parents) this.children.set(parent, [...(this.children.get(parent) ?? []), id]);
@@ -79,14 +79,14 @@ export class ModelShard {
     );
     const drafts = added.map(
       ({ id, parents, runIf }): Draft => ({
-        ...{ id, name: id, runIf, delayMs: 0, wait: null, refers: false, after: parents },
+        ...{ id, name: id, runIf, delayMs: 0, wait: null, inner: null, refers: false, after: parents },
         make: (blocked) => ({ row: { id }, blocked }) as ReturnType<Draft['make']>,
       }),
     );
     const plan = planAddition(drafts, { known, joiners, lastPlace: 0, events: new Set() }, 0);
     for (const { row, blocked, parents, parentsLeft, ok, bad, released } of plan.steps) {
       const { id, runIf } = added.find((step) => step.id === row.id)!;
-      const rest = { outcome: null, delayMs: 0, wait: null, refers: false };
+      const rest = { outcome: null, delayMs: 0, wait: null, inner: false, refers: false };
       this.steps.set(id, { id, runIf, parents, parentsLeft, ok, bad, released, ...rest });
       (blocked ? this.blocked : this.live).add(id);
     }
@@ -157,6 +157,7 @@ export class ModelShard {
       ({ job: id }): ReadSource => ({
         ...{ id, bad: this.steps.get(id)!.bad, ...workflow, running: 'finish', stopping: this.stopping },
         ...{ stepsLeft: this.stepsLeft, failed: this.failed },
+        ...{ outerStep: null, outerWorkflow: null, innerRunning: null },
       }),
     );
     return { edges: edges.slice(0, limit), sources };
@@ -166,7 +167,14 @@ export class ModelShard {
   reopen(chosen: ReadonlySet<string>): void {
     const rows = this.graph.map(({ id, runIf }): GraphStepRow => {
       const { outcome, released } = this.steps.get(id)!;
-      const rest = { wait: null, refers: false, addedBy: null, hasHistory: true, ranOnce: false };
+      const rest = {
+        wait: null,
+        inner: false,
+        refers: false,
+        addedBy: null,
+        hasHistory: true,
+        ranOnce: false,
+      };
       return { id, name: id, runIf, outcome, finishedAt: outcome === null ? null : 1, released, ...rest };
     });
     const edges = this.graph.flatMap(({ id, parents }) => parents.map((parent) => ({ parent, child: id })));

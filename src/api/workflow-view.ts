@@ -39,8 +39,8 @@ export function addedSteps(workflow: string, steps: readonly NamedStepRow[]): Ad
 }
 
 function stepView(step: StepRow, after: readonly string[], addedBy: string | null): WorkflowStepView {
-  const { id, state, run_if: runIf, finished_at } = step;
-  return { id, state, after, runIf, addedBy, finishedAt: maybeTime(finished_at) };
+  const { id, state, run_if: runIf, inner_workflow: workflow, finished_at } = step;
+  return { id, state, after, runIf, addedBy, workflow, finishedAt: maybeTime(finished_at) };
 }
 
 /** A workflow without its steps. */
@@ -49,6 +49,8 @@ export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
   return {
     ...{ id, tenant, name, key, state, run, onFailure: row.on_failure, running: row.running, stopping },
     progress: { steps, ended: steps - steps_left, failed },
+    parent:
+      row.outer_workflow && row.outer_step ? { workflow: row.outer_workflow, job: row.outer_step } : null,
     createdAt: time(row.created_at),
     createdBy: row.created_by,
     endedAt: maybeTime(row.ended_at),
@@ -63,6 +65,7 @@ export function viewOfNew(workflow: NewWorkflow): Workflow {
   return {
     ...{ id, tenant, name, key, state: 'running', run: 1, onFailure, running, stopping: null },
     progress: { steps: steps.length, ended: 0, failed: 0 },
+    parent: null,
     createdAt: time(createdAt),
     createdBy,
     endedAt: null,
@@ -71,7 +74,7 @@ export function viewOfNew(workflow: NewWorkflow): Workflow {
         step,
         {
           ...{ id: row.id, state: blocked ? 'blocked' : 'pending', after: after[i]!, runIf },
-          ...{ addedBy: null, finishedAt: null },
+          ...{ addedBy: null, workflow: null, finishedAt: null },
         },
       ]),
     ),

@@ -12,9 +12,10 @@ import {
 } from '../core/schemas/workflow.js';
 import { parsePayload } from '../core/submission.js';
 import { LAST_UUID } from '../core/uuid.js';
-import { parseWorkflow, readWorkflowForm } from '../core/workflow/parse-workflow.js';
+import { allSteps, parseWorkflow, readWorkflowForm } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
+import { withInner } from '../store/new-workflow.js';
 import {
   listWorkflows,
   readGraph,
@@ -210,18 +211,19 @@ async function submitWorkflow(
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const form = readWorkflowForm(body);
-  const tasks = await findTasks(shard, tenant, Object.values(form.jobs));
+  const tasks = await findTasks(shard, tenant, [...allSteps(form.jobs)]);
   const parsed = await parseWorkflow(form, submissionContext(node, shard, tasks));
   const quotas = await shard.quotas.of(tenant);
-  for (const { name, wait, definition, payload } of parsed.steps) {
-    if (limitsOf(caller) && wait === null) mustAllow(caller, definition);
+  const all = withInner(parsed.steps);
+  for (const { name, wait, inner, definition, payload } of all) {
+    if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
     if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
   }
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };
   const answerTo = (workflow: NewWorkflow) =>
     new Answer(201, viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
-  return withinRate(shard, tenant, quotas, parsed.steps.length, async () => {
+  return withinRate(shard, tenant, quotas, all.length, async () => {
     for (let tries = 1; ; tries += 1) {
       const stored = await shard.submitter.submitWorkflow(
         owner,

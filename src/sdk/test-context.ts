@@ -110,6 +110,14 @@ function addedView(
 ) {
   const id = `00000000-0000-7000-8000-${String(i + 1).padStart(12, '0')}`;
   const state = after.length > 0 ? 'blocked' : 'pending';
-  const view: WorkflowStepView = { id, state, after, runIf, addedBy: 'test', finishedAt: null };
+  const view: WorkflowStepView = {
+    id,
+    state,
+    after,
+    runIf,
+    addedBy: 'test',
+    workflow: null,
+    finishedAt: null,
+  };
   return [name, view] as const;
 }

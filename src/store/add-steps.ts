@@ -128,6 +128,8 @@ export interface Draft {
   readonly runIf: RunIf;
   readonly delayMs: number;
   readonly wait: Waits | null;
+  /** The workflow that it starts, if it runs no job. */
+  readonly inner: object | null;
   readonly refers: boolean;
   /** Names of steps, new ones and others. */
   readonly after: readonly string[];

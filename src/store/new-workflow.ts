@@ -59,15 +59,15 @@ function newStep(
   before: NewStep | undefined,
   like: ParsedStep | undefined,
 ): NewStep {
-  const { parents, wait } = step;
-  const blocked = parents.length > 0 || wait !== null;
+  const { parents, wait, inner } = step;
+  const blocked = parents.length > 0 || wait !== null || inner !== null;
   // The steps of a wide graph mostly share their definition, which then is converted and sent once.
   const isAlike = like?.definition === step.definition && before?.blocked === blocked;
   const stored = isAlike ? before.row.definition : storedOf(step, blocked, owner, resolved);
   return {
     ...stepOf(step, { id: uuidv7(now), workflow, definition: stored }, blocked, now, laterThreshold),
     parents: parents.length,
-    wakeAt: wait === null || parents.length > 0 ? null : wakeAt(wait, now),
+    wakeAt: parents.length > 0 ? null : wait !== null ? wakeAt(wait, now) : inner !== null ? now : null,
   };
 }
 
@@ -89,12 +89,13 @@ function stepOf(
   now: number,
   laterThreshold: number,
 ): Omit<NewStep, 'parents' | 'wakeAt'> {
-  const { name, runIf, delayMs, wait, refers, payload } = step;
+  const { name, runIf, delayMs, wait, inner, refers, payload } = step;
   const { hold, runAt } = step.definition;
   return {
     row: { ...row, payload },
     ...{ name, runIf, delayMs: blocked ? delayMs : 0, refers, held: hold, blocked },
     wait: wait === null ? null : JSON.stringify(wait),
+    inner: inner?.text ?? null,
     admitAt: blocked ? NEVER : hold ? runAt : admissionTime(runAt, now, laterThreshold),
   };
 }
@@ -125,12 +126,21 @@ export function draftSteps<S extends ParsedAddition>(
   });
 }
 
+/** The steps, and those of the workflows that they start. */
+export function withInner<S extends Pick<ParsedStep, 'wait' | 'inner' | 'definition'>>(
+  steps: readonly S[],
+): readonly (S | ParsedStep)[] {
+  return steps.every(({ inner }) => inner === null)
+    ? steps
+    : steps.flatMap((step) => [step, ...(step.inner?.steps ?? [])]);
+}
+
 /** The queues and tasks of a workflow and of the steps that are added to it; null where there are too many. */
 export function reachWith(
   { queues, tasks }: Pick<NewWorkflow, 'queues' | 'tasks'>,
-  steps: readonly Pick<ParsedStep, 'wait' | 'definition'>[],
+  steps: readonly Pick<ParsedStep, 'wait' | 'inner' | 'definition'>[],
 ): Pick<NewWorkflow, 'queues' | 'tasks'> {
-  const runs = steps.filter(({ wait }) => wait === null);
+  const runs = withInner(steps).filter(({ wait, inner }) => wait === null && inner === null);
   return {
     queues: queues && distinctNames([...queues, ...runs.map(({ definition }) => definition.queue)]),
     tasks: tasks && distinctNames([...tasks, ...runs.map(({ definition }) => definition.task ?? '')]),

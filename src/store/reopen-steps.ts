@@ -12,7 +12,7 @@ const READ_GRAPH_STEPS = statement(
   'read-graph-steps',
   `
     SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
-      s.added_by AS "addedBy", h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+      s.added_by AS "addedBy", s.inner_graph IS NOT NULL AS inner, h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
     FROM punctual.steps s
     LEFT JOIN LATERAL (
       SELECT h.id, h.at_most_once, h.attempts FROM punctual.job_history h
@@ -31,6 +31,8 @@ export interface GraphStepRow extends Record<string, unknown> {
   /** JSON text. */
   readonly wait: string | null;
   readonly refers: boolean;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
   /** The step that added it; null if it was submitted with the workflow. */
   readonly addedBy: string | null;
   /** Whether its job is still in history. */
@@ -66,6 +68,8 @@ export interface Reopening {
   readonly steps: readonly ReopenedStep[];
   readonly stepsLeft: number;
   readonly failed: number;
+  /** Whether steps start their workflows anew, instead of having what failed in them run again. */
+  readonly anew: boolean;
   /** Steps that leave the workflow, because those that added them run again; their jobs stay in history. */
   readonly removed: readonly string[];
 }
@@ -106,7 +110,8 @@ const REOPEN_STEPS = auditedStatement(
     RETURNING id
   ), changed AS (
     UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-      wake_at = u.wake_at, outcome = NULL, finished_at = NULL
+      wake_at = u.wake_at, outcome = NULL, finished_at = NULL,
+      inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
     FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[],
       $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parents)
     WHERE ${byIndex('s.id', 'u.id')} AND ${IF_OWN}
@@ -130,7 +135,7 @@ const REOPEN_STEPS = auditedStatement(
 export async function reopenSteps(
   db: Queryable,
   term: TermKey,
-  { workflow, tenant, steps, stepsLeft, failed, removed }: Reopening,
+  { workflow, tenant, steps, stepsLeft, failed, anew, removed }: Reopening,
   now: number,
 ): Promise<boolean> {
   const ended = steps.filter(({ finishedAt }) => finishedAt !== null);
@@ -148,6 +153,7 @@ export async function reopenSteps(
     steps.map(({ wakeAt }) => wakeAt),
     ...[stepsLeft, failed, removed],
     steps.map(({ parents }) => parents),
+    anew,
   ]);
   return done.length > 0;
 }

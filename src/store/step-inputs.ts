@@ -108,7 +108,7 @@ export async function addEvent(
   return row?.first ?? false;
 }
 
-const WAITING = `s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s`;
+const WAITING = `s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner FROM punctual.steps s`;
 
 /** Without those whose end is not counted yet. */
 const READ_WOKEN = statement(
@@ -146,6 +146,8 @@ export interface WokenStep extends Record<string, unknown> {
   readonly tenant: string;
   /** JSON text; null if it is to run. */
   readonly wait: string | null;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
 }
 
 /** Steps that are to be looked at now. */

@@ -51,7 +51,7 @@ export function planAddition(
     const parents = draft.after.length;
     const isDecided = counts.parentsLeft === 0;
     const runs = isDecided && decideStep({ runIf: draft.runIf, parents, ...counts }) === 'run';
-    const blocked = !runs || draft.wait !== null || draft.refers;
+    const blocked = !runs || draft.wait !== null || draft.inner !== null || draft.refers;
     if (isDecided && !runs)
       skipped.push({ id: draft.id, state: 'skipped', error: skipReason(false), result: null });
     steps.push({
@@ -67,8 +67,13 @@ export function planAddition(
   return { steps, edges, skipped };
 }
 
-/** When a step that may run is looked at: its payload is to be resolved, or it waits for a time or an event. */
-function wakeOf({ wait, refers, delayMs }: Draft, events: ReadonlySet<string>, now: number): number | null {
+/** When a step that may run is looked at: its payload is to be resolved, its workflow starts, or it waits for a time or an event. */
+function wakeOf(
+  { wait, inner, refers, delayMs }: Draft,
+  events: ReadonlySet<string>,
+  now: number,
+): number | null {
+  if (inner !== null) return now;
   if (wait === null) return refers ? now + delayMs : null;
   const event = eventOf(wait);
   return event !== null && events.has(event) ? now : wakeAt(wait, now);

@@ -159,7 +159,7 @@ export function planReopening(
     changed.push({
       ...{ id, finishedAt: isReopened ? step.finishedAt : null, parents: theirs.length, ...counts },
       released: runs,
-      blocked: !runs || step.wait !== null || step.refers,
+      blocked: !runs || step.wait !== null || step.inner || step.refers,
       wakeAt: runs ? wakeOf(step, events, now) : null,
     });
     if (isReopened) reopened.push(step);
@@ -167,10 +167,10 @@ export function planReopening(
   return { steps: changed, reopened, stepsLeft: open.size, failed };
 }
 
-/** When a step that may run is looked at: at once if its payload is to be resolved or its event has come. */
+/** When a step that may run is looked at: at once if its payload is to be resolved, its workflow is to run, or its event has come. */
 function wakeOf(step: GraphStepRow, events: ReadonlySet<string>, now: number): number | null {
   const wait = waitOf(step);
-  if (wait === null) return step.refers ? now : null;
+  if (wait === null) return step.refers || step.inner ? now : null;
   const event = eventOf(wait);
   return event !== null && events.has(event) ? now : wakeAt(wait, now);
 }

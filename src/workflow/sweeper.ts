@@ -3,6 +3,7 @@ import { Loop, logFailure } from '../core/loop.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import { readWorkflow } from '../store/read-workflows.js';
 import {
+  cancelWorkflow,
   markSwept,
   readUnended,
   readUnswept,
@@ -75,16 +76,42 @@ export class Sweeper {
     for (let after = BEFORE_ALL; ; ) {
       // Alone, so that no portion that does not know yet that the workflow stops is under way, and no retry.
       const page = await this.whileItStops(workflow, async () => {
-        const steps = await readUnended(leader.hot, workflow.id, after, PAGE);
-        return { steps, hasEnded: await this.endWaiting(workflow, steps) };
+        const found = await readUnended(leader.hot, workflow.id, after, PAGE);
+        const steps = await this.withoutInner(workflow, found);
+        return {
+          steps,
+          last: found.at(-1)?.id,
+          isLast: found.length < PAGE,
+          hasEnded: await this.endWaiting(workflow, steps),
+        };
       });
       if (page === null) return false;
-      const { steps, hasEnded } = page;
+      const { steps, last, isLast, hasEnded } = page;
       if (!hasEnded) isDone = false;
       if (!(await this.cancelRunning(workflow, steps))) isDone = false;
-      if (steps.length < PAGE || leader.isOver) return isDone;
-      after = steps[steps.length - 1]!.id;
+      if (isLast || leader.isOver) return isDone;
+      after = last!;
     }
+  }
+
+  /**
+   * The steps without those whose workflows run: these end when their workflows do, which are cancelled if what runs is.
+   */
+  private async withoutInner(
+    workflow: UnsweptWorkflow,
+    steps: readonly UnendedStep[],
+  ): Promise<readonly UnendedStep[]> {
+    const { leader } = this;
+    const running = new Set<string>();
+    for (const { id, inner, gone } of steps) {
+      if (inner === null || gone) continue;
+      const isRunning = cancelsRunning(workflow)
+        ? await leader.write(() => cancelWorkflow(leader.hot, leader.term, workflow.tenant, inner))
+        : (await readWorkflow(leader.hot, workflow.tenant, inner))?.state === 'running';
+      if (isRunning) running.add(id);
+    }
+    if (running.size > 0 && cancelsRunning(workflow)) this.wake();
+    return running.size === 0 ? steps : steps.filter(({ id }) => !running.has(id));
   }
 
   /** Runs something alone; answers null, with nothing done, if the workflow was cancelled or retried meanwhile. */

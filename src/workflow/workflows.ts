@@ -7,6 +7,7 @@ import type { Requested } from '../store/requested.js';
 import { findEvents } from '../store/step-inputs.js';
 import { cancelWorkflow } from '../store/stop-workflow.js';
 import { WorkflowExecutor } from './executor.js';
+import { InnerWorkflows } from './inner-workflows.js';
 import { type Again, eventsOf, planReopening, planRerun } from './plan-reopening.js';
 import { StepAdder, type StepsToAdd } from './step-adder.js';
 import { Sweeper } from './sweeper.js';
@@ -21,12 +22,20 @@ export class Workflows {
   constructor(
     private readonly leader: WorkflowLeader,
     cancelJob: CancelJob,
-    /** Called when so many jobs of steps are to be admitted. */
-    private readonly onReopened: (tenant: string, jobs: number) => void,
+    /** Called when so many jobs of steps are to be admitted, and when the first is to have started by, if one is. */
+    private readonly onReopened: (tenant: string, jobs: number, startBefore: number | null) => void,
   ) {
     this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
     this.adder = new StepAdder(leader, this.executor);
+    const inner = new InnerWorkflows(leader, {
+      retry: (workflow) => this.retryFailed(workflow, {}),
+      onStored: (tenant, jobs, startBefore) => {
+        this.onReopened(tenant, jobs, startBefore);
+        this.executor.wake();
+      },
+    });
+    this.executor.startInner = (step) => inner.start(step);
   }
 
   start(): void {
@@ -64,12 +73,8 @@ export class Workflows {
   ): Promise<void> {
     await this.executor.alone(async () => {
       const workflow = await this.mustRead(tenant, id);
+      if (from === undefined) return this.retryFailed(workflow, { author, keep });
       await this.reopen(workflow, { author, keep, action: 'workflow.retry' }, (steps, edges) => {
-        if (from === undefined) {
-          const failed = steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'cancelled');
-          const chosen = new Set(failed.map((step) => step.id));
-          return { chosen, withDescendants: false, withSkipped: workflow.stopping !== null };
-        }
         const root = steps.find(({ name }) => name === from);
         if (!root) throw invalid([{ pointer: '/from', detail: `there is no step "${from}"` }]);
         const { below, removed, lost } = planRerun(root.id, steps, edges);
@@ -81,6 +86,15 @@ export class Workflows {
         if (lost.length > 0) throw losesSteps(id, lost);
         return { chosen: new Set([root.id]), withDescendants: true, withSkipped: false, removed };
       });
+    });
+  }
+
+  /** To be called by those who are alone. */
+  private retryFailed(workflow: WorkflowRow, requested: Requested<boolean>): Promise<void> {
+    return this.reopen(workflow, { ...requested, action: 'workflow.retry' }, (steps) => {
+      const failed = steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'cancelled');
+      const chosen = new Set(failed.map((step) => step.id));
+      return { chosen, withDescendants: false, withSkipped: workflow.stopping !== null };
     });
   }
 
@@ -134,10 +148,15 @@ export class Workflows {
     };
     const entry = author && this.entry(author, action, workflow, changed);
     const isDone = await leader.writeRequested(entry, keep, (db, term) =>
-      reopenSteps(db, term, { workflow: id, tenant, ...plan, removed: [...removed] }, now),
+      reopenSteps(
+        db,
+        term,
+        { workflow: id, tenant, ...plan, anew: again.withDescendants, removed: [...removed] },
+        now,
+      ),
     );
     if (!isDone) throw tooOld(id);
-    this.onReopened(tenant, plan.reopened.length);
+    this.onReopened(tenant, plan.reopened.length, null);
     this.executor.wake();
   }
 

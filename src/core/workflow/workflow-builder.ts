@@ -88,7 +88,24 @@ export interface WorkflowBuilder {
   ): Step<Output>;
   /** Adds a step that takes no worker: it ends when the time has passed, or with the payload of the event as its result. */
   wait<Output = unknown>(wait: Duration | EventWait, place?: StepPlace): Step<Output>;
+  /** Adds a step that starts another workflow and ends when that does; its result names it. */
+  workflow<Input>(
+    definition: WorkflowDefinition<Input, unknown>,
+    ...rest: InnerArguments<NoInfer<Input>>
+  ): Step<InnerResult>;
 }
+
+/** The result of a step that started a workflow which has succeeded. */
+export interface InnerResult {
+  /** The id of the workflow. */
+  readonly workflow: string;
+  readonly state: 'succeeded';
+}
+
+/** The input of a workflow that is a step; optional if it may be undefined. */
+export type InnerArguments<Input> = undefined extends Input
+  ? [input?: Input, place?: StepPlace]
+  : [input: Input, place?: StepPlace];
 
 /** Options of a step that a running step adds; a second attempt finds the step by its name. */
 export interface AddedStepOptions extends StepOptions {
@@ -110,6 +127,12 @@ export interface StepSpawner {
   ): Step<Output>;
   /** Adds a step that takes no worker: it ends when the time has passed, or with the payload of the event as its result. */
   wait<Output = unknown>(wait: Duration | EventWait, place: AddedStepPlace): Step<Output>;
+  /** Adds a step that starts another workflow and ends when that does; its result names it. */
+  workflow<Input>(
+    definition: WorkflowDefinition<Input, unknown>,
+    input: NoInfer<Input>,
+    place: AddedStepPlace,
+  ): Step<InnerResult>;
   /** A step that the workflow has already, such as the one that runs: added steps may run after it, with its result. */
   step<Output = unknown>(name: string): Step<Output>;
 }
@@ -245,6 +268,17 @@ class Graph implements WorkflowBuilder, StepSpawner {
     const { name, after, runIf } = place;
     const called = typeof wait === 'string' ? 'wait' : wait.event;
     return this.#add(name, called, { after: this.#edges(after, []), runIf, build: () => ({ wait }) });
+  }
+
+  workflow<Input>(
+    definition: WorkflowDefinition<Input, unknown>,
+    input?: Input,
+    place: StepPlace = {},
+  ): Step<InnerResult> {
+    checkOptions('workflow()', place, PLACE);
+    const { name, after, runIf } = place;
+    const build = async () => ({ workflow: (await definition.build(input as Input)).submission });
+    return this.#add(name, definition.name, { after: this.#edges(after, []), runIf, build });
   }
 
   step<Output>(name: string): Step<Output> {

@@ -78,7 +78,7 @@ export async function leaderArguments(
     'retry-batch': [TENANT, batches.failed.id, batches.failed.members, 0, now],
     'reopen-steps': [
       ...[jobs.workflow, TENANT, [], [], [], now, [jobs.blocked], [1], [0], [0], [false], [null], 2, 0],
-      ...[[], [1]],
+      ...[[], [1], false],
     ],
     'add-steps': await additionValues(
       {
@@ -96,7 +96,15 @@ export async function leaderArguments(
               ok: 0,
               bad: 0,
             },
-            ...{ released: true, delayMs: 0, wait: null, wakeAt: null, refers: false, held: false },
+            ...{
+              released: true,
+              delayMs: 0,
+              wait: null,
+              inner: null,
+              wakeAt: null,
+              refers: false,
+              held: false,
+            },
             ...{ admitAt: null, blocked: false },
           },
         ],
@@ -104,6 +112,7 @@ export async function leaderArguments(
       shard.made().names,
       now,
     ),
+    'tie-inner-workflow': [jobs.blocked, jobs.workflow, 1],
     'forget-workflows': [now + 60_000, 10],
     'add-workflow-event': [jobs.workflow, 'paid', 'null', now],
     'forget-cancel-requests': [[1]],

@@ -48,6 +48,7 @@ import {
 } from '../../../src/store/fire-occurrences.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
+import { readInnerGraph, tieInner } from '../../../src/store/inner-workflows.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
 import { findHolders } from '../../../src/store/key-holders.js';
@@ -278,6 +279,7 @@ const REOPENED = {
 };
 const REOPENING = {
   ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
+  anew: false,
   removed: [ID],
 };
 
@@ -288,6 +290,7 @@ async function additionOfOne(): Promise<Addition> {
     name: 'new',
     runIf: 'all-succeeded',
     wait: null,
+    inner: null,
     wakeAt: null,
     refers: false,
     held: false,
@@ -360,6 +363,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-edges, read-sources': (db) => readPortion(db, [END_OF_STEP], 100),
   'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
   'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
+  'read-inner-graph': (db) => readInnerGraph(db, ID),
+  'tie-inner-workflow': (db) => tieInner(db, TERM, ID, ID, 1),
   'read-adder': (db) => readAdder(db, TENANT, ID, ID),
   'read-steps-beside': (db) => readBeside(db, ID, ['a']),
   'read-joiners': (db) => readJoiners(db, ID),
