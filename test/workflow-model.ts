@@ -156,7 +156,7 @@ export class ModelShard {
     const sources = ends.map(
       ({ job: id }): ReadSource => ({
         ...{ id, bad: this.steps.get(id)!.bad, ...workflow, running: 'finish', stopping: this.stopping },
-        ...{ stepsLeft: this.stepsLeft, failed: this.failed },
+        ...{ stepsLeft: this.stepsLeft, failed: this.failed, held: false },
         ...{ outerStep: null, outerWorkflow: null, innerRunning: null },
       }),
     );

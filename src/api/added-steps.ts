@@ -7,9 +7,10 @@ import { validate } from '../core/schemas/validate.js';
 import { AddedSteps, StepAddition, StepAdditionEnvelope } from '../core/schemas/workflow.js';
 import { allSteps, parseAdditions } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS } from '../core/workflow.js';
-import { draftSteps, reachWith, withInner } from '../store/new-workflow.js';
+import { reachWith, withInner } from '../store/new-workflow.js';
 import { readJob } from '../store/read-job.js';
 import { readStepsNamed, readWorkflow } from '../store/read-workflows.js';
+import { draftSteps } from '../workflow/draft-steps.js';
 import { notFound } from '../workflow/workflows.js';
 import type { AttemptCredential, Caller } from './caller.js';
 import type { NodeContext } from './context.js';
@@ -68,7 +69,7 @@ async function addSteps(
   const tasks = await findTasks(shard, tenant, [...allSteps(jobs)]);
   const { forms, steps } = await parseAdditions(jobs, {
     ...submissionContext(node, shard, tasks),
-    depth: workflow.depth,
+    ...{ maxBulkBytes: node.config.maxBulkBytes, depth: workflow.depth },
   });
   const limits = 'jobId' in caller ? caller.limits : limitsOf(caller);
   const quotas = await shard.quotas.of(tenant);

@@ -16,6 +16,7 @@ import { scheduleRoutes } from './schedules.js';
 import { taskRoutes } from './tasks.js';
 import { tenantRoutes } from './tenants.js';
 import { workerRoutes } from './workers.js';
+import { definitionRoutes } from './workflow-definitions.js';
 import { workflowRoutes } from './workflows.js';
 
 /** Every route of a node. */
@@ -33,6 +34,7 @@ export const ROUTES: readonly Route[] = [
   ...auditRoutes,
   ...scheduleRoutes,
   ...workflowRoutes,
+  ...definitionRoutes,
   ...addedStepRoutes,
   ...eventRoutes,
   ...clusterRoutes,

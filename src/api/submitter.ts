@@ -211,6 +211,7 @@ export class Submitter {
   async submitWorkflow(
     owner: Owner,
     parsed: ParsedWorkflow,
+    definition: NewWorkflow['definition'],
     keep?: Keep<StoredWorkflow>,
   ): Promise<StoredWorkflow | null> {
     const { hot, clock, config, databaseNow } = this.options;
@@ -220,7 +221,9 @@ export class Submitter {
       this.withNames(kinds, async (resolved) => {
         const now = clock.now();
         const made: Made = { names: distinct(resolved), at: databaseNow(), since: performance.now(), ...how };
-        const workflow = await newWorkflow(owner, parsed, resolved, now, config.laterThreshold);
+        const workflow = await newWorkflow(owner, parsed, resolved, now, config.laterThreshold, {
+          definition,
+        });
         const keepIt: Keep<SubmittedWorkflow> | undefined =
           keep && ((db, { id, isNew }) => keep(db, { id, workflow: isNew ? workflow : null }));
         const stored = await submitWorkflow(hot, workflow, made, now, keepIt).catch((error: unknown) => {

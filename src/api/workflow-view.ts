@@ -45,9 +45,12 @@ function stepView(step: StepRow, after: readonly string[], addedBy: string | nul
 
 /** A workflow without its steps. */
 export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
-  const { id, tenant, name, key, state, run, stopping, steps, steps_left, failed } = row;
+  const { id, tenant, name, key, state, run, stopping, held, steps, steps_left, failed } = row;
   return {
-    ...{ id, tenant, name, key, state, run, onFailure: row.on_failure, running: row.running, stopping },
+    ...{ id, tenant, name, key, definition: usedDefinition(row.definition, row.definition_version) },
+    ...{ schedule: row.schedule, scheduledAt: maybeTime(row.occurrence) },
+    ...{ state, run, onFailure: row.on_failure, running: row.running, stopping },
+    ...{ held, rerunOf: row.rerun_of },
     progress: { steps, ended: steps - steps_left, failed },
     parent:
       row.outer_workflow && row.outer_step ? { workflow: row.outer_workflow, job: row.outer_step } : null,
@@ -60,10 +63,14 @@ export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
 /** A new workflow is as it was stored, whatever has become of it since. */
 export function viewOfNew(workflow: NewWorkflow): Workflow {
   const { id, tenant, name, key, onFailure, running, steps, edges, createdAt, createdBy } = workflow;
+  const { definition, scheduled } = workflow;
   const after = steps.map((): string[] => []);
   for (const [i, parent] of edges.parents.entries()) after[edges.children[i]!]!.push(steps[parent]!.name);
   return {
-    ...{ id, tenant, name, key, state: 'running', run: 1, onFailure, running, stopping: null },
+    ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
+    scheduledAt: maybeTime(scheduled?.occurrence ?? null),
+    ...{ state: 'running', run: 1, onFailure, running, stopping: null },
+    ...{ held: false, rerunOf: workflow.rerunOf },
     progress: { steps: steps.length, ended: 0, failed: 0 },
     parent: null,
     createdAt: time(createdAt),
@@ -79,6 +86,10 @@ export function viewOfNew(workflow: NewWorkflow): Workflow {
       ]),
     ),
   };
+}
+
+function usedDefinition(name: string | null, version: number | null): ListedWorkflow['definition'] {
+  return name === null || version === null ? null : { name, version };
 }
 
 function time(ms: number): string {

@@ -59,6 +59,8 @@ export class Claimer {
   private readonly loop: Loop;
   /** Fires when a worker's own rate allows its next job; on the steady clock. */
   private readonly rateTimer: EarliestTimer;
+  /** The claim that is under way, or the last one. */
+  private claiming: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly state: LeaderState,
@@ -99,8 +101,14 @@ export class Claimer {
       const intents = this.choose();
       if (intents.length === 0) return;
       this.parts.onDrained();
-      await this.claim(intents);
+      this.claiming = this.claim(intents);
+      await this.claiming;
     }
+  }
+
+  /** Resolves when the claim that is under way, if one is, is made or has failed. */
+  claimsMade(): Promise<void> {
+    return this.claiming.catch(() => undefined);
   }
 
   /** Chooses jobs for the polls round robin, one each, so that work spreads evenly over the workers. */

@@ -171,7 +171,7 @@ const ADD_STEPS = leaderStatement(
     SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND ${WHILE_TERM_LASTS}
   ), grown AS (
     UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues = $9::text[],
-      tasks = $10::text[]
+      tasks = $10::text[], swept = w.swept AND NOT w.held
     WHERE w.id = $6::uuid AND ${IF_OWN}
   ), live AS (
     INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow)

@@ -8,7 +8,8 @@ import type { Stopping } from './workflow-portions.js';
 /** Reading workflows, their steps and edges. */
 
 const COLUMNS = `w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-      w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.depth, w.outer_step,
+      w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+      w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
       (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow`;
 
 const READ_WORKFLOW = statement(
@@ -22,6 +23,7 @@ const LIST_WORKFLOWS = statement(
     SELECT ${COLUMNS} FROM punctual.workflows w
     WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
       AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
+      AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
     ORDER BY w.id DESC LIMIT $3`,
 );
 
@@ -40,6 +42,7 @@ export interface WorkflowRow extends Record<string, unknown> {
   readonly running: RunningPolicy;
   readonly stopping: Stopping | null;
   readonly held: boolean;
+  readonly rerun_of: string | null;
   readonly queues: readonly string[] | null;
   readonly tasks: readonly string[] | null;
   readonly created_at: number;
@@ -50,6 +53,10 @@ export interface WorkflowRow extends Record<string, unknown> {
   /** The step of another workflow that it is, and that workflow. */
   readonly outer_step: string | null;
   readonly outer_workflow: string | null;
+  readonly definition: string | null;
+  readonly definition_version: number | null;
+  readonly schedule: string | null;
+  readonly occurrence: number | null;
 }
 
 /** The workflow, or null when the tenant has none of that id. */
@@ -64,6 +71,8 @@ export interface WorkflowFilter {
   readonly states?: readonly WorkflowState[] | undefined;
   readonly name?: string | undefined;
   readonly key?: string | undefined;
+  readonly definition?: string | undefined;
+  readonly schedule?: string | undefined;
 }
 
 /** Workflows with ids below the given one, newest first. */
@@ -72,9 +81,12 @@ export function listWorkflows(
   tenant: string,
   below: string,
   limit: number,
-  { states, name, key }: WorkflowFilter = {},
+  { states, name, key, definition, schedule }: WorkflowFilter = {},
 ): Promise<WorkflowRow[]> {
-  return run(db, LIST_WORKFLOWS, [tenant, below, limit, states ?? null, name ?? null, key ?? null]);
+  return run(db, LIST_WORKFLOWS, [
+    ...[tenant, below, limit, states ?? null, name ?? null, key ?? null],
+    ...[definition ?? null, schedule ?? null],
+  ]);
 }
 
 /** Steps with the states of their jobs, in one statement over all places. */
@@ -222,6 +234,27 @@ interface ParentRow extends Record<string, unknown> {
 /** The steps that a step waits for. */
 export function readParents(db: Queryable, step: string): Promise<ParentRow[]> {
   return run(db, READ_PARENTS, [step]);
+}
+
+const READ_STEP_HOLD = statement(
+  'read-step-hold',
+  `
+    SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}
+    WHERE s.id = $1::uuid`,
+);
+
+/** How a step stands with the hold of its workflow. */
+export interface StepHold extends Record<string, unknown> {
+  /** Whether its job is blocked because of that. */
+  readonly parked: boolean;
+  /** Whether the workflow is on hold. */
+  readonly held: boolean;
+}
+
+/** Whether the hold of its workflow concerns a step. */
+export async function readStepHold(db: Queryable, step: string): Promise<StepHold> {
+  const [row] = await run<StepHold>(db, READ_STEP_HOLD, [step]);
+  return row ?? { parked: false, held: false };
 }
 
 const READ_WAIT = statement(

@@ -176,7 +176,7 @@ export class WorkflowExecutor {
       prepared = await this.prepare(plan, read, now);
     }
     const { taken, partly, counted, workflows } = plan;
-    const steps = withWaits(plan.steps, prepared);
+    const steps = withPrepared(plan.steps, prepared);
     const portion = {
       counted,
       partly,
@@ -196,8 +196,8 @@ export class WorkflowExecutor {
   }
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
-    const tenants = new Map(sources.map(({ workflow, tenant }) => [workflow, tenant]));
-    const ready = plan.ready.map((step) => ({ ...step, tenant: tenants.get(step.workflow)! }));
+    const workflows = new Map(sources.map(({ workflow, tenant, held }) => [workflow, { tenant, held }]));
+    const ready = plan.ready.map((step) => ({ ...step, ...workflows.get(step.workflow)! }));
     return prepare(this.leader, ready, now);
   }
 
@@ -253,7 +253,7 @@ export class WorkflowExecutor {
     );
     const portion = {
       ...NOTHING,
-      steps: prepared.released.map(({ id }) => ({ ...NO_CHANGE, id, released: true })),
+      steps: prepared.released.map(({ id, parked }) => ({ ...NO_CHANGE, id, released: true, parked })),
       released: prepared.released,
       ended: [
         ...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))),
@@ -370,7 +370,13 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
   return edges.length;
 }
 
-function withWaits(steps: readonly StepChange[], { waiting }: Prepared): StepChange[] {
+/** The changes of steps with when they wake, and whether they only wait for their workflow. */
+function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): StepChange[] {
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
-  return steps.map((step) => ({ ...step, wakeAt: wakeAts.get(step.id) ?? null }));
+  const parked = new Map(released.map((step) => [step.id, step.parked]));
+  return steps.map((step) => ({
+    ...step,
+    wakeAt: wakeAts.get(step.id) ?? null,
+    parked: parked.get(step.id) ?? null,
+  }));
 }

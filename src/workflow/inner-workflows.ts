@@ -1,6 +1,7 @@
 import { PunctualError } from '../core/errors.js';
 import { taskNamesOf } from '../core/submission.js';
 import { allSteps, parseInner } from '../core/workflow/parse-workflow.js';
+import { holdWorkflow } from '../store/hold-workflow.js';
 import { readInnerGraph, tieInner } from '../store/inner-workflows.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names, type Resolved, StaleNamesError } from '../store/names.js';
@@ -84,6 +85,7 @@ export class InnerWorkflows {
         leaderTransaction(leader.hot, leader.term, async (db) => {
           await insertWorkflow(db, workflow, made, now);
           await tieInner(db, leader.term, step, workflow.id, depth);
+          if (outer.held) await holdWorkflow(db, leader.term, tenant, workflow.id, true);
         }),
       );
       return workflow;

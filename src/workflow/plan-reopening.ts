@@ -72,13 +72,8 @@ export function planRerun(root: string, steps: readonly GraphStepRow[], edges: r
 /** The steps with every one behind its parents: steps that were added later may come before others. */
 function inOrder(steps: readonly GraphStepRow[], edges: readonly EdgeRow[]): GraphStepRow[] {
   const left = new Map<string, number>();
-  const children = new Map<string, string[]>();
-  for (const { parent, child } of edges) {
-    left.set(child, (left.get(child) ?? 0) + 1);
-    const known = children.get(parent);
-    if (known) known.push(child);
-    else children.set(parent, [child]);
-  }
+  for (const { child } of edges) left.set(child, (left.get(child) ?? 0) + 1);
+  const children = grouped(edges, 'parent', 'child');
   const byId = new Map(steps.map((step) => [step.id, step]));
   const order = steps.filter(({ id }) => !left.has(id));
   for (const { id } of order) {
@@ -91,14 +86,24 @@ function inOrder(steps: readonly GraphStepRow[], edges: readonly EdgeRow[]): Gra
   return order;
 }
 
+/** The steps at one end of the edges, by those at the other. */
+function grouped(
+  edges: readonly EdgeRow[],
+  by: 'parent' | 'child',
+  wanted: 'parent' | 'child',
+): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const edge of edges) {
+    const group = groups.get(edge[by]);
+    if (group) group.push(edge[wanted]);
+    else groups.set(edge[by], [edge[wanted]]);
+  }
+  return groups;
+}
+
 /** The steps below the given ones, and these. */
 export function subtree(roots: Iterable<string>, edges: readonly EdgeRow[]): Set<string> {
-  const children = new Map<string, string[]>();
-  for (const { parent, child } of edges) {
-    const known = children.get(parent);
-    if (known) known.push(child);
-    else children.set(parent, [child]);
-  }
+  const children = grouped(edges, 'parent', 'child');
   const found = new Set(roots);
   for (const id of found) for (const child of children.get(id) ?? []) found.add(child);
   return found;
@@ -112,15 +117,12 @@ export function planReopening(
   /** Names of the events that have come. */
   events: ReadonlySet<string>,
   now: number,
+  /** Whether the workflow is on hold. */
+  held = false,
 ): ReopeningPlan {
   const steps = inOrder(given, edges);
   const byId = new Map(steps.map((step) => [step.id, step]));
-  const parents = new Map<string, string[]>();
-  for (const { parent, child } of edges) {
-    const known = parents.get(child);
-    if (known) known.push(parent);
-    else parents.set(child, [parent]);
-  }
+  const parents = grouped(edges, 'child', 'parent');
   const parentsOf = (id: string) => parents.get(id) ?? [];
   const open = new Set<string>();
   const bads = new Map<string, number>();
@@ -159,8 +161,9 @@ export function planReopening(
     changed.push({
       ...{ id, finishedAt: isReopened ? step.finishedAt : null, parents: theirs.length, ...counts },
       released: runs,
-      blocked: !runs || step.wait !== null || step.inner || step.refers,
+      blocked: !runs || held || step.wait !== null || step.inner || step.refers,
       wakeAt: runs ? wakeOf(step, events, now) : null,
+      parked: runs && held && step.wait === null && !step.inner && !step.refers,
     });
     if (isReopened) reopened.push(step);
   }

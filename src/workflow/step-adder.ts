@@ -49,6 +49,8 @@ export class StepAdder {
   constructor(
     private readonly leader: WorkflowLeader,
     private readonly executor: WorkflowExecutor,
+    /** Called when steps were added to a workflow on hold, which are to be parked. */
+    private readonly onHeld: () => void,
   ) {}
 
   /** Answers whether any step is new. */
@@ -90,6 +92,7 @@ export class StepAdder {
     await executor.addSteps(stored, plan.skipped, made, now).catch((error: unknown) => {
       throw error instanceof NotOwnedError ? stale(by) : error;
     });
+    if (workflow.held) this.onHeld();
     return true;
   }
 

@@ -1,6 +1,8 @@
 import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { Queryable } from '../store/database.js';
+import { holdWorkflow } from '../store/hold-workflow.js';
+import { oldestDay } from '../store/partitions.js';
 import { type EdgeRow, readGraph, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { type GraphStepRow, readGraphSteps, reopenSteps } from '../store/reopen-steps.js';
 import type { Requested } from '../store/requested.js';
@@ -24,15 +26,19 @@ export class Workflows {
     cancelJob: CancelJob,
     /** Called when so many jobs of steps are to be admitted, and when the first is to have started by, if one is. */
     private readonly onReopened: (tenant: string, jobs: number, startBefore: number | null) => void,
+    /** Resolves when the claims that are under way are made. */
+    private readonly claimsMade: () => Promise<void>,
   ) {
     this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
-    this.adder = new StepAdder(leader, this.executor);
+    this.adder = new StepAdder(leader, this.executor, () => this.sweeper.wake());
     const inner = new InnerWorkflows(leader, {
       retry: (workflow) => this.retryFailed(workflow, {}),
       onStored: (tenant, jobs, startBefore) => {
         this.onReopened(tenant, jobs, startBefore);
         this.executor.wake();
+        // It is on hold if the workflow around it is.
+        this.sweeper.wake();
       },
     });
     this.executor.startInner = (step) => inner.start(step);
@@ -60,6 +66,35 @@ export class Workflows {
       if (workflow.state !== 'running') throw ended(workflow);
       const entry = author && this.entry(author, 'workflow.cancel', workflow, { stopping: 'cancel' });
       await leader.writeRequested(entry, keep, (db, term) => cancelWorkflow(db, term, tenant, id));
+    });
+    this.sweeper.wake();
+  }
+
+  /** Lets no step start any more, until it is released. Running steps finish, and ends and waits still count. */
+  async hold(tenant: string, id: string, requested: Requested<boolean> = {}): Promise<void> {
+    await this.setHeld(tenant, id, true, requested);
+    // A claim that began before the hold takes effect before it, too.
+    await this.claimsMade();
+  }
+
+  /** Lets everything start that would have started meanwhile. */
+  async release(tenant: string, id: string, requested: Requested<boolean> = {}): Promise<void> {
+    await this.setHeld(tenant, id, false, requested);
+  }
+
+  private async setHeld(
+    tenant: string,
+    id: string,
+    held: boolean,
+    { author, keep }: Requested<boolean>,
+  ): Promise<void> {
+    await this.executor.alone(async () => {
+      const workflow = await this.mustRead(tenant, id);
+      if (workflow.state !== 'running') throw ended(workflow);
+      if (workflow.held === held) throw alreadySo(workflow);
+      const action = held ? 'workflow.hold' : 'workflow.release';
+      const entry = author && this.entry(author, action, workflow, { held });
+      await this.leader.writeRequested(entry, keep, (db, term) => holdWorkflow(db, term, tenant, id, held));
     });
     this.sweeper.wake();
   }
@@ -124,6 +159,7 @@ export class Workflows {
   ): Promise<void> {
     const { leader } = this;
     const { id, tenant } = workflow;
+    if (await this.isTooOld(workflow)) throw tooOld(id);
     // An end that is not counted yet would be counted against the counters that are made here.
     await this.executor.drain(id);
     const [steps, edges] = [await readGraphSteps(leader.hot, id), await readGraph(leader.hot, tenant, id)];
@@ -134,7 +170,7 @@ export class Workflows {
     const { removed = new Set<string>(), ...again } = choose(steps, edges);
     const left = steps.filter((step) => !removed.has(step.id));
     const leftEdges = edges.filter(({ parent, child }) => !removed.has(parent) && !removed.has(child));
-    const plan = planReopening(left, leftEdges, again, events, now);
+    const plan = planReopening(left, leftEdges, again, events, now, workflow.held);
     if (plan.reopened.length === 0) throw nothingToRetry(id);
     const once = [...plan.reopened, ...steps.filter((step) => removed.has(step.id))].filter(
       (step) => step.ranOnce,
@@ -160,6 +196,15 @@ export class Workflows {
     this.executor.wake();
   }
 
+  /**
+   * Whether jobs of it may be gone: those of days that this leader is removing, or that were removed before. What it reads
+   * holds while it is alone, because only whoever is alone begins to remove days.
+   */
+  private async isTooOld({ ended_at: endedAt }: WorkflowRow): Promise<boolean> {
+    const { keptSince, hot } = this.leader;
+    return endedAt !== null && endedAt < Math.max(keptSince, await oldestDay(hot));
+  }
+
   /** Looks for steps that have waited long enough. */
   wakeSteps(): void {
     this.executor.wake();
@@ -182,11 +227,11 @@ export class Workflows {
 
   private entry(
     author: AuditAuthor,
-    action: 'workflow.cancel' | 'workflow.retry' | 'job.retry',
-    { id: name, tenant, state, stopping, failed }: WorkflowRow,
+    action: 'workflow.cancel' | 'workflow.hold' | 'workflow.release' | 'workflow.retry' | 'job.retry',
+    { id: name, tenant, state, stopping, failed, held }: WorkflowRow,
     changed: object,
   ) {
-    const before = { state, stopping, failed };
+    const before = { state, stopping, failed, held };
     const subject = { kind: 'workflow', name, tenant } as const;
     const views = { before, after: { ...before, ...changed } };
     return auditEntry(author, this.leader.clock.now(), action, subject, views);
@@ -206,6 +251,12 @@ export function notFound(id: string): PunctualError {
 
 function ended({ id, state }: WorkflowRow): PunctualError {
   return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} has already ended: ${state}.`);
+}
+
+function alreadySo({ id, held }: WorkflowRow): PunctualError {
+  return held
+    ? new PunctualError('WORKFLOW_HELD', `Workflow ${id} is on hold already.`)
+    : new PunctualError('WORKFLOW_NOT_HELD', `Workflow ${id} is not on hold.`);
 }
 
 function nothingToRetry(id: string): PunctualError {
@@ -230,7 +281,10 @@ function ranOnce(id: string, steps: readonly GraphStepRow[]): PunctualError {
 }
 
 function tooOld(id: string): PunctualError {
-  return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} is so old that jobs of its steps are gone.`);
+  return new PunctualError(
+    'WORKFLOW_ENDED',
+    `Workflow ${id} cannot run again: jobs of its steps were deleted, or it is older than the history that is kept.`,
+  );
 }
 
 /** The most names that an error lists. */

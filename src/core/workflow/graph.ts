@@ -1,7 +1,7 @@
 import { type FieldError, MOST_ERRORS, pointerStep } from '../errors.js';
 import { JsonText } from '../json-reader.js';
-import { MOST_EDGES, MOST_STEPS, type RunIf } from '../workflow.js';
-import { findReferences, nameOf, pointerTo, type Reference } from './references.js';
+import { INPUT, MOST_EDGES, MOST_STEPS, type RunIf } from '../workflow.js';
+import { findReferences, isToInput, nameOf, pointerTo, type Reference } from './references.js';
 
 /**
  * Whether the steps of a workflow are a graph that can run. Everything is linear in steps and edges and without recursion,
@@ -54,6 +54,12 @@ export function checkGraph(
   const jobs = known.size === 0 ? added : withKnown(added, known);
   const names = Object.keys(jobs);
   const errors: FieldError[] = [];
+  if (Object.hasOwn(jobs, INPUT))
+    add(
+      errors,
+      pointer + pointerStep(INPUT),
+      `"${INPUT}" is the input of the workflow: call the step otherwise`,
+    );
   const parents = readParents(jobs, names, pointer, errors);
   refuseIdle(jobs, names, pointer, errors);
   if (errors.length > 0) return { errors };
@@ -257,6 +263,7 @@ function farReferences(
   for (const [step, theirs] of references.entries()) {
     const known = new Set(parents[step]);
     for (const reference of theirs) {
+      if (isToInput(reference)) continue;
       const source = indexOf.get(reference.step);
       if (source === undefined) unknown(step, reference);
       else if (!known.has(source)) {

@@ -46,11 +46,14 @@ import {
   moveSchedules,
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
+import { forgetOld } from '../../../src/store/forget-old.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
+import { holdWorkflow, parkSteps, unparkSteps } from '../../../src/store/hold-workflow.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { readInnerGraph, tieInner } from '../../../src/store/inner-workflows.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
+import { keepJobs, readJobsOfDay, readOlderThan } from '../../../src/store/keep-history.js';
 import { findHolders } from '../../../src/store/key-holders.js';
 import { findJobsByKeyPrefix } from '../../../src/store/key-prefix.js';
 import { findKeyHolders, lockKeys, registerKeys, renewKeys, takeOverKeys } from '../../../src/store/keys.js';
@@ -84,6 +87,7 @@ import {
   readGraph,
   readParents,
   readRelatives,
+  readStepHold,
   readStepIds,
   readSteps,
   readStepsNamed,
@@ -125,6 +129,7 @@ import {
   forgetUsageOfOne,
   takeRoom,
 } from '../../../src/store/tenant-usage.js';
+import { BEFORE_ALL_JOBS, findNamesOf } from '../../../src/store/unused-names.js';
 import {
   applyPortion,
   findOutbox,
@@ -175,6 +180,11 @@ async function fill(): Promise<void> {
        $1::bigint + (n % 14) * 86400000
      FROM ${numbers(JOBS)}`,
     [Date.now()],
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.job_history_kept (${columns}, attempts, failures, losses, state, finished_at, workflow)
+     SELECT ${values}, 1, 0, 0, CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'succeeded' END, n, gen_random_uuid()
+     FROM ${numbers(LATER)}`,
   );
   await shard.pool.query(
     `INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
@@ -254,6 +264,7 @@ const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
 const byQueue = (): Stride => Object.assign(new Stride({}), { byQueue: true });
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
+const JOB_OF_DAY = { id: ID, tenant: TENANT, finishedAt: 0, bytes: 0 };
 const NO_COUNTS = { jobs: 1, lateness: [1], latenessMs: 0 };
 const BATCH: NewBatch = {
   ...{ id: ID, tenant: TENANT, onFailure: 'continue', startTimeoutMs: null },
@@ -263,7 +274,7 @@ const END_OF_STEP = { job: ID, workflow: ID, state: 'succeeded', finishedAt: 0, 
 const PORTION_OF_STEPS = {
   ...{ counted: [ID], partly: null, workflows: [{ id: ID, stepsEnded: 1, stepsFailed: 0, stopping: null }] },
   steps: [{ ...NO_CHANGE, id: ID, outcome: 'succeeded' as const }],
-  released: [{ id: ID, runAt: 0, payload: null }],
+  released: [{ id: ID, runAt: 0, payload: null, parked: false }],
   ended: [{ id: ID, state: 'skipped' as const, error: null, result: null }],
 };
 
@@ -276,6 +287,7 @@ const REOPENED = {
   bad: 0,
   released: true,
   blocked: false,
+  parked: false,
 };
 const REOPENING = {
   ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
@@ -362,6 +374,10 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-answer': (db) => findAnswer(db, TENANT, 'key-4', 0),
   'read-edges, read-sources': (db) => readPortion(db, [END_OF_STEP], 100),
   'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
+  'hold-workflow': (db) => holdWorkflow(db, TERM, TENANT, ID, true),
+  'park-steps': (db) => parkSteps(db, TERM, [ID]),
+  'unpark-steps': (db) => unparkSteps(db, TERM, [ID], 0, 0),
+  'read-step-hold': (db) => readStepHold(db, ID),
   'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
   'read-inner-graph': (db) => readInnerGraph(db, ID),
   'tie-inner-workflow': (db) => tieInner(db, TERM, ID, ID, 1),
@@ -372,6 +388,13 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-steps-named': (db) => readStepsNamed(db, TENANT, ID, ['a']),
   'add-steps': async (db) =>
     addSteps(db, TERM, await additionOfOne(), shard.made().names, 0).catch(() => undefined),
+  'forget-old': (db) => forgetOld(db, TERM, { minutes: 0, answers: 0 }),
+  'read-older-workflows': (db) => readOlderThan(db, 'workflows', ID, ID, 100),
+  'read-older-batches': (db) => readOlderThan(db, 'batches', ID, ID, 100),
+  'read-steps-of-day': (db) => readJobsOfDay(db, 'workflows', [ID], { from: 0, to: 1 }),
+  'read-members-of-day': (db) => readJobsOfDay(db, 'batches', [ID], { from: 0, to: 1 }),
+  'keep-jobs': (db) => keepJobs(db, TERM, [JOB_OF_DAY], { from: 0, to: 1 }),
+  'find-kept-names': (db) => findNamesOf(db, 'kept', BEFORE_ALL_JOBS, 100),
   'reopen-steps': (db) => reopenSteps(db, TERM, REOPENING, 0),
   'read-graph-steps': (db) => readGraphSteps(db, ID),
   'read-step-payloads': (db) => readPayloads(db, [ID]),

@@ -228,3 +228,52 @@ describe('a workflow as a step of another', () => {
     expect(status).toBe(422);
   });
 });
+
+describe('a workflow on hold', () => {
+  const steer = (user: TestTenant, { id }: { readonly id: string }, verb: 'hold' | 'release') =>
+    user.get<Workflow>('POST', `/v1/workflows/${id}/${verb}`);
+
+  it('holds the workflows that are its steps, and releases them', async () => {
+    const { user, ran, door } = await noting();
+    const submitted = await submit(user, { sub: inner({ slow: step('slow'), b: step('b', ['slow']) }) });
+    const id = await startedBy(user, submitted, 'sub');
+    await until(async () => ran.includes('slow'));
+    await steer(user, submitted, 'hold');
+    await until(async () => (await read(user, id)).held);
+    door.open();
+    await until(async () => (await read(user, id)).jobs.slow!.state === 'succeeded');
+    expect(ran).toEqual(['slow']);
+    await steer(user, submitted, 'release');
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect(ran).toEqual(['slow', 'b']);
+  });
+
+  it('parks what its running steps add', async () => {
+    const user = node.newTenant();
+    const ran: string[] = [];
+    const door = new Door();
+    const note = task('note', {}, async ({ name }: { name: string }) => void ran.push(name));
+    const add = task('add', {}, async (_: unknown, ctx) => {
+      ran.push('add');
+      await door.opened;
+      await ctx.spawn((w) => {
+        w.run(note, { name: 'b' }, { name: 'b' });
+        w.workflow(define('part', (v) => void v.run(note, { name: 'c' })), undefined, { name: 'sub' });
+      });
+    });
+    await user.work([note, add]);
+    const submitted = await submit(user, { a: { task: 'add' } });
+    await until(async () => ran.includes('add'));
+    await steer(user, submitted, 'hold');
+    door.open();
+    await until(async () => (await read(user, submitted.id)).jobs.sub !== undefined);
+    const id = await startedBy(user, submitted, 'sub');
+    expect((await read(user, id)).held).toBe(true);
+    await until(async () => (await read(user, submitted.id)).jobs.a!.state === 'succeeded');
+    await until(async () => (await read(user, submitted.id)).jobs.b!.state === 'blocked');
+    expect(ran).toEqual(['add']);
+    await steer(user, submitted, 'release');
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect([...ran].sort()).toEqual(['add', 'b', 'c']);
+  });
+});
