@@ -455,8 +455,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
-      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule, j.payload,
-      j.target, j.traceparent
+      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule,
+      j.workflow, j.batch, j.payload, j.target, j.traceparent
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
       nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
@@ -480,8 +480,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent FROM chosen c) SELECT answer.* FROM term
-    LEFT JOIN answer ON true;
+    c.late_by AS "lateBy", c.schedule, c.workflow, c.batch, c.payload, c.target, c.traceparent FROM chosen c) SELECT
+    answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -662,7 +662,7 @@ ended AS (
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -696,7 +696,7 @@ ended AS (
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -735,7 +735,7 @@ ended AS (
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -770,7 +770,7 @@ ended AS (
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -3121,7 +3121,7 @@ SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at A
   "handedOnAt", c.progress, c.started_at AS "startedAt", j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at
   AS "runAt", j.start_before AS "startBefore", j.size_kib AS "sizeKib", j.task, j.timeout_ms AS "timeoutMs",
   j.failures, j.losses, j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS
-  "atMostOnce", j.backoff, j.late_by AS "lateBy", j.schedule,
+  "atMostOnce", j.backoff, j.late_by AS "lateBy", j.schedule, j.workflow, j.batch,
   j.concurrency_key AS "key"
 FROM punctual.claims c JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job
 WHERE c.job = ANY($1::uuid[]);
@@ -4092,7 +4092,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT $4::bigint, $6::text, count(*), $7::bigint[], $8::bigint FROM gone HAVING count(*) > 0
 ), answer AS (SELECT g.id, g.task, g.timeout_ms AS "timeoutMs", g.failures, g.losses, g.max_attempts AS
   "maxAttempts", g.max_losses AS "maxLosses", g.at_most_once AS "atMostOnce", g.backoff, g.run_at AS "runAt",
-  g.late_by AS "lateBy", g.schedule FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  g.late_by AS "lateBy", g.schedule, g.workflow, g.batch FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON
+  true;
 
 -- start-waiting-occurrence
 UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint

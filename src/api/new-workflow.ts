@@ -22,12 +22,13 @@ export async function newWorkflow(
   laterThreshold: number,
 ): Promise<NewWorkflow> {
   const { tenant, createdBy } = owner;
+  const id = uuidv7(now);
   const slice = new TimeSlice();
   const made: NewStep[] = [];
   const edges = { parents: [] as number[], children: [] as number[] };
   for (const [i, step] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    made.push(newStep(step, owner, resolved[i]!, now, laterThreshold, made.at(-1), steps[i - 1]));
+    made.push(newStep(step, id, owner, resolved[i]!, now, laterThreshold, made.at(-1), steps[i - 1]));
     for (const parent of step.parents) {
       edges.parents.push(parent);
       edges.children.push(i);
@@ -35,7 +36,7 @@ export async function newWorkflow(
   }
   const runs = steps.filter(({ wait }) => wait === null);
   return {
-    ...{ id: uuidv7(now), tenant, name, key, onFailure, running, createdAt: now, createdBy },
+    ...{ id, tenant, name, key, onFailure, running, createdAt: now, createdBy },
     queues: distinctNames(runs.map(({ definition }) => definition.queue)),
     tasks: distinctNames(runs.map(({ definition }) => definition.task ?? '')),
     ...{ steps: made, edges },
@@ -44,6 +45,7 @@ export async function newWorkflow(
 
 function newStep(
   step: ParsedStep,
+  workflow: string,
   { tenant, createdBy, traceparent }: Owner,
   { queue, needs }: Resolved,
   now: number,
@@ -62,7 +64,7 @@ function newStep(
     : toStored(blocked ? { ...definition, runAt: definition.at } : definition, origin);
   const { hold, runAt } = definition;
   return {
-    row: { id: uuidv7(now), payload, definition: stored },
+    row: { id: uuidv7(now), payload, definition: stored, workflow },
     ...{ name, runIf, parents: parents.length, delayMs: blocked ? delayMs : 0, refers, held: hold, blocked },
     wait: wait === null ? null : JSON.stringify(wait),
     wakeAt: wait === null || parents.length > 0 ? null : wakeAt(wait, now),

@@ -268,6 +268,8 @@ export class GangKeeper implements GangListener {
   /** Cancels what is left of a run. In its change. */
   async stopRest(run: GangRun): Promise<void> {
     const { state } = this;
+    if (state.events.isHeard && !run.isStopped)
+      state.events.batch('batch.stopping', run, 'running', run.isCancelled ? 'cancel' : 'failure');
     for (let left = [...run.left.keys()]; left.length > 0; ) {
       const mine = left.filter((id) => run.left.get(id) && state.turns.tryTake(id));
       if (mine.length === 0) await state.turns.untilFree(left[0]!);

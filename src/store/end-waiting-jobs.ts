@@ -12,7 +12,7 @@ const ENDS = 'unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_w
 const parts = (from: 'jobs' | 'later') => `
   ${endParts({ from, rows: 'gone', at: '$7::bigint', state: 'm.ended_as', set: { error: 'm.ended_why' } })},
   answer AS (
-    SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+    SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
       (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
     FROM gone g
   )`;

@@ -24,6 +24,8 @@ export interface EndedJob {
   /** The workflow that it is a step of, and when it ended. */
   readonly workflow?: string | null;
   readonly finishedAt?: number;
+  /** The batch that it is a member of. */
+  readonly batch?: string | null;
 }
 
 /** The steps of workflows among ended jobs. */

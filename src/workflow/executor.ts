@@ -209,6 +209,7 @@ export class WorkflowExecutor {
       for (const id of held) leader.turns.release(id);
     }
     if (applied.isOwn) {
+      if (leader.events.isHeard) this.tellStopping(portion, applied, tenants);
       this.tell(applied.steps, applied.over, tenants);
       await leader.admitNew(applied.live);
     }
@@ -267,6 +268,18 @@ export class WorkflowExecutor {
     );
   }
 
+  /** Workflows that stop and have not ended with the same portion. */
+  private tellStopping(
+    { workflows }: Portion,
+    { over }: Applied,
+    tenants: ReadonlyMap<string, string>,
+  ): void {
+    for (const { id, stopping } of workflows) {
+      if (stopping === null || over.some((ended) => ended.id === id)) continue;
+      this.leader.events.workflow('workflow.stopping', { id, tenant: tenants.get(id)! }, 'running', stopping);
+    }
+  }
+
   private tell(
     steps: readonly EndedStep[],
     over: readonly EndedWorkflow[],
@@ -275,13 +288,17 @@ export class WorkflowExecutor {
     const { leader } = this;
     if (steps.length > 0) {
       const ended = steps.map(({ job, state, workflow }) => ({
-        ...{ id: job, tenant: tenants.get(workflow)!, state },
+        ...{ id: job, tenant: tenants.get(workflow)!, state, workflow },
       }));
       leader.ended(ended);
       if (leader.events.isHeard) leader.events.endedWaiting(ended);
       this.note(steps);
     }
-    if (over.length > 0) leader.ended(over);
+    if (over.length === 0) return;
+    leader.ended(over);
+    if (leader.events.isHeard)
+      for (const workflow of over)
+        leader.events.workflow(`workflow.${workflow.state}`, workflow, workflow.state);
   }
 
   /** An end was counted before; that happens to one that was read from the table while it was being noted. */

@@ -2,6 +2,7 @@ import type { AuditEntry } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
+import type { WorkflowEnd, WorkflowState } from '../core/workflow.js';
 import type { Pool, Queryable } from '../store/database.js';
 import type { EndedJob, EndedStep } from '../store/ended-jobs.js';
 import type { Keep } from '../store/idempotency.js';
@@ -14,6 +15,12 @@ import type { EndedWorkflow } from '../store/workflow-portions.js';
 interface WorkflowEvents {
   readonly isHeard: boolean;
   endedWaiting(jobs: readonly EndedJob[]): void;
+  workflow(
+    type: `workflow.${'stopping' | 'retried' | WorkflowEnd}`,
+    workflow: { readonly id: string; readonly tenant: string },
+    state: WorkflowState,
+    change?: 'cancel' | 'failure',
+  ): void;
 }
 
 /** The part of the leader's state that workflows use. It lasts for one term. */

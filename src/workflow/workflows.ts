@@ -44,6 +44,7 @@ export class Workflows {
       if (workflow.state !== 'running') throw ended(workflow);
       const entry = author && this.entry(author, 'workflow.cancel', workflow, { stopping: 'cancel' });
       await leader.writeRequested(entry, keep, (db, term) => cancelWorkflow(db, term, tenant, id));
+      if (leader.events.isHeard) leader.events.workflow('workflow.stopping', workflow, 'running', 'cancel');
     });
     this.sweeper.wake();
   }
@@ -120,6 +121,7 @@ export class Workflows {
       reopenSteps(db, term, { workflow: id, tenant, ...plan }, now),
     );
     if (!isDone) throw tooOld(id);
+    if (leader.events.isHeard) leader.events.workflow('workflow.retried', workflow, 'running');
     this.onReopened(tenant, plan.reopened.length);
     this.executor.wake();
   }
