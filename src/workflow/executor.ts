@@ -60,6 +60,7 @@ export class WorkflowExecutor {
     private readonly onStopping: () => void,
   ) {
     leader.noteSteps = (steps) => this.note(steps);
+    leader.workflowMeters.endsPending = () => this.pending.size;
     this.timer = new EarliestTimer(leader.clock, () => this.wake());
     this.loop = new Loop({
       name: 'workflows',
@@ -174,10 +175,23 @@ export class WorkflowExecutor {
     const applied = await this.write(portion, tenants, now);
     if (!applied.isOwn) return this.forgetCounted(taken);
     for (const { job } of taken) this.pending.delete(job);
+    if (prepared.released.length > 0) this.measure(prepared, read.edges, ends, now);
     // At the end, so that one with thousands of children keeps nobody waiting.
     if (partly) this.add({ ...taken.at(-1)!, place: partly.place });
     for (const { wakeAt } of prepared.waiting) this.timer.arm(wakeAt);
     if (workflows.some(({ stopping }) => stopping !== null)) this.onStopping();
+  }
+
+  /** How long after the last end that they waited for steps were released. */
+  private measure(
+    { released }: Prepared,
+    edges: readonly ReadEdge[],
+    ends: readonly PendingEnd[],
+    now: number,
+  ): void {
+    const endedAt = new Map<string, number>();
+    for (const { id, n } of edges) endedAt.set(id, Math.max(endedAt.get(id) ?? 0, ends[n - 1]!.finishedAt));
+    for (const { id } of released) this.leader.workflowMeters.released(now - (endedAt.get(id) ?? now));
   }
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
@@ -296,6 +310,8 @@ export class WorkflowExecutor {
     }
     if (over.length === 0) return;
     leader.ended(over);
+    const now = leader.clock.now();
+    for (const { createdAt } of over) leader.workflowMeters.ended(now - createdAt);
     if (leader.events.isHeard)
       for (const workflow of over)
         leader.events.workflow(`workflow.${workflow.state}`, workflow, workflow.state);

@@ -11,6 +11,8 @@ import type { Waiting } from '../store/read-backlog.js';
 import type { TaskDefinitions } from '../store/task-definitions.js';
 import type { EndedWorkflow } from '../store/workflow-portions.js';
 
+import type { WorkflowMeters } from './workflow-meters.js';
+
 /** Tells those who listen what becomes of workflows; to be called only while somebody does. */
 interface WorkflowEvents {
   readonly isHeard: boolean;
@@ -34,6 +36,7 @@ export interface WorkflowLeader {
   readonly log: Log;
   readonly events: WorkflowEvents;
   readonly tasks: TaskDefinitions;
+  readonly workflowMeters: WorkflowMeters;
   /** Workflows that ended before it are being removed. */
   readonly keptSince: number;
   /** Set by the workflows; called after the commit with the steps that have ended. */
