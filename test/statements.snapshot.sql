@@ -3367,6 +3367,13 @@ WHERE o.job > $1::uuid ORDER BY o.job LIMIT $2;
 SELECT o.job, o.workflow, o.state, o.finished_at AS "finishedAt", o.place
 FROM punctual.steps s JOIN punctual.outbox o ON o.job BETWEEN s.id AND s.id WHERE s.workflow = $1 LIMIT $2;
 
+-- read-overdue-batches
+SELECT b.id, b.tenant, b.on_failure AS "onFailure", b.members, b.due_at AS "dueAt",
+  b.start_timeout_ms AS "startTimeoutMs", b.cancelled_at AS "cancelledAt" FROM punctual.batches b
+WHERE b.state = 'pending' AND b.ended_at IS NULL AND (b.due_at, b.id) > ($1::bigint, $2::uuid)
+  AND b.due_at + b.start_timeout_ms <= $3::bigint
+ORDER BY b.due_at, b.id LIMIT $4::int;
+
 -- read-pages
 SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
   c(queue, needs, lane, rank, run_at, id)
