@@ -89,7 +89,7 @@ export class ModelShard {
     const sources = ends.map(
       ({ job: id }): ReadSource => ({
         ...{ id, bad: this.steps.get(id)!.bad, ...workflow, running: 'finish', stopping: this.stopping },
-        ...{ stepsLeft: this.stepsLeft, failed: this.failed },
+        ...{ stepsLeft: this.stepsLeft, failed: this.failed, held: false },
       }),
     );
     return { edges: edges.slice(0, limit), sources };

@@ -6,9 +6,9 @@ import {
   WorkflowEvent as WorkflowEventBody,
   WorkflowListQuery,
   WorkflowPage,
+  WorkflowRequest,
   WorkflowRetry,
   WorkflowView as WorkflowSchema,
-  WorkflowSubmission,
 } from '../core/schemas/workflow.js';
 import { parsePayload } from '../core/submission.js';
 import { LAST_UUID } from '../core/uuid.js';
@@ -43,6 +43,7 @@ import {
   route,
 } from './route.js';
 import type { Shard } from './shard.js';
+import { graphOf, ofDefinition } from './workflow-definitions.js';
 import { listedWorkflow, viewOfNew, WorkflowText } from './workflow-view.js';
 
 /** The signal of a call that does not wait. */
@@ -60,10 +61,11 @@ export const workflowRoutes: readonly Route[] = [
     path: '/v1/workflows',
     tag: 'workflows',
     summary:
-      'Submit a workflow: all of its steps are stored, or none. The same key again answers 200 with the workflow that has it.',
+      'Submit a workflow, or start one by the name of its definition: all of its steps are stored, or none. The same key again ' +
+      'answers 200 with the workflow that has it.',
     scope: 'submit',
-    body: jsonCheckedByRun(WorkflowSubmission, {
-      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', maps: ['jobs'] },
+    body: jsonCheckedByRun(WorkflowRequest, {
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', topText: 'input', maps: ['jobs'] },
       mostItems: () => MOST_STEPS,
     }),
     answers: { 201: WorkflowSchema, 200: WorkflowSchema },
@@ -79,7 +81,7 @@ export const workflowRoutes: readonly Route[] = [
     scope: 'read',
     query: WorkflowListQuery,
     answers: { 200: WorkflowPage },
-    run: ({ node, caller, query: { state, name, key, limit, after } }) => {
+    run: ({ node, caller, query: { state, name, key, definition, schedule, limit, after } }) => {
       const { reads } = node.shardOf(caller.tenant);
       const { tenant } = caller;
       const states = state === undefined ? undefined : (state.split(',') as WorkflowState[]);
@@ -88,7 +90,7 @@ export const workflowRoutes: readonly Route[] = [
         read: async (last, { rows: most }) => {
           const below = last?.id ?? after ?? LAST_UUID;
           const rows = await reads.read(tenant, (db) =>
-            listWorkflows(db, tenant, below, most + 1, { states, name, key }),
+            listWorkflows(db, tenant, below, most + 1, { states, name, key, definition, schedule }),
           );
           return { rows: rows.slice(0, most), more: rows.length > most };
         },
@@ -133,6 +135,48 @@ export const workflowRoutes: readonly Route[] = [
       const { workflows } = await shard.leader();
       return answerAfter(shard, caller, id, call, (requested) =>
         workflows.cancel(caller.tenant, id, requested),
+      );
+    },
+  }),
+  route({
+    id: 'holdWorkflow',
+    audit: 'workflow.hold',
+    method: 'POST',
+    path: '/v1/workflows/:id/hold',
+    tag: 'workflows',
+    summary:
+      'Hold a workflow: no step starts until it is released. Running steps finish; waits for events and times still end.',
+    scope: 'submit',
+    params: IdPath,
+    answers: { 200: WorkflowSchema },
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      await mustRead(shard, caller, id);
+      const { workflows } = await shard.leader();
+      return answerAfter(shard, caller, id, call, (requested) =>
+        workflows.hold(caller.tenant, id, requested),
+      );
+    },
+  }),
+  route({
+    id: 'releaseWorkflow',
+    audit: 'workflow.release',
+    method: 'POST',
+    path: '/v1/workflows/:id/release',
+    tag: 'workflows',
+    summary:
+      'Release a workflow that is on hold: what would have started meanwhile starts. Jobs that are on hold by themselves stay so.',
+    scope: 'submit',
+    params: IdPath,
+    answers: { 200: WorkflowSchema },
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      await mustRead(shard, caller, id);
+      const { workflows } = await shard.leader();
+      return answerAfter(shard, caller, id, call, (requested) =>
+        workflows.release(caller.tenant, id, requested),
       );
     },
   }),
@@ -209,9 +253,14 @@ async function submitWorkflow(
 ): Promise<Answer> {
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
-  const form = readWorkflowForm(body);
+  const read = readWorkflowForm(body);
+  const { form, definition } =
+    'definition' in read ? await graphOf(shard, caller, read) : { form: read, definition: null };
   const tasks = await findTasks(shard, tenant, Object.values(form.jobs));
-  const parsed = await parseWorkflow(form, submissionContext(node, shard, tasks));
+  const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
+  const parsed = await parseWorkflow(form, context).catch((error: unknown) => {
+    throw definition ? ofDefinition(error) : error;
+  });
   const quotas = await shard.quotas.of(tenant);
   for (const { name, wait, definition, payload } of parsed.steps) {
     if (limitsOf(caller) && wait === null) mustAllow(caller, definition);
@@ -226,6 +275,7 @@ async function submitWorkflow(
       const stored = await shard.submitter.submitWorkflow(
         owner,
         parsed,
+        definition,
         keeper &&
           (async (db, { workflow }) => {
             if (workflow) await keeper.keep(db, answerTo(workflow));

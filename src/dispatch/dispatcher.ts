@@ -144,6 +144,7 @@ export class Dispatcher {
         this.state.addedJobs.note(tenant, 0, jobs);
         this.admitter.wake();
       },
+      () => this.claimer.claimsMade(),
     );
     this.unserved = new UnservedJobs(this.state);
     this.leaderFigures = new LeaderFigures(this.state, this.unserved);

@@ -172,7 +172,7 @@ function parseBackoff(text: string | null): Backoff {
 }
 
 /** The facts of a job as its claim returned them. */
-export function factsOf(job: Omit<ClaimedJob, keyof Work>): JobFacts {
+export function factsOf(job: Omit<ClaimedJob, Exclude<keyof Work, 'workflow'>>): JobFacts {
   return {
     task: job.task,
     timeoutMs: job.timeoutMs,

@@ -5,6 +5,7 @@ import { forgetOld } from '../store/forget-old.js';
 import { makePartitionsAhead } from '../store/retention.js';
 import { addStale, foldTallies } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
+import { BEFORE_ALL_VERSIONS, forgetVersions } from '../store/workflow-definitions.js';
 import type { AuditChain } from './audit-chain.js';
 import type { LeaderState } from './leader-state.js';
 import { forgetNames } from './name-cleanup.js';
@@ -38,6 +39,8 @@ export class Upkeep {
   private readonly loops: readonly Loop[];
   private readonly stale = new Map<string, StaleCounts>();
   private readonly oldDays: OldDays;
+  /** Where the replaced versions of definitions begin that are looked at next. */
+  private versions = BEFORE_ALL_VERSIONS;
 
   constructor(
     private readonly state: LeaderState,
@@ -64,6 +67,7 @@ export class Upkeep {
       every(MINUTE_MS, 'remove days', () => this.oldDays.runOnce(), 2 * AFTER_TAKEOVER_MS),
       // After the removal of days, which says what may be forgotten.
       every(MINUTE_MS, 'forget old', () => this.forgetOld(), 3 * AFTER_TAKEOVER_MS),
+      every(MINUTE_MS, 'forget versions', () => this.forgetVersions()),
       every(MINUTE_MS, 'forget workers', () => this.forgetWorkers()),
       every(MINUTE_MS, 'forget nodes', () =>
         forgetSilentNodes(state.hot, state.clock.now() - FORGET_NODE_MS),
@@ -109,6 +113,14 @@ export class Upkeep {
     const answers = state.clock.now() - state.config.idempotencyRetention;
     const before = { minutes: this.oldest, answers, batches: this.oldDays.goneBefore };
     while (await state.write(() => forgetOld(state.hot, state.term, before)));
+  }
+
+  /** A page at a time: versions that workflows use are looked at again and again. */
+  private async forgetVersions(): Promise<void> {
+    const { state, versions } = this;
+    const replacedBefore = state.clock.now() - MINUTE_MS;
+    const next = await state.write(() => forgetVersions(state.hot, state.term, versions, replacedBefore));
+    this.versions = next ?? BEFORE_ALL_VERSIONS;
   }
 
   private async forgetWorkers(): Promise<void> {

@@ -8,7 +8,8 @@ import type { Stopping } from './workflow-portions.js';
 /** Reading workflows, their steps and edges. */
 
 const COLUMNS = `w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-      w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at`;
+      w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+      w.definition_version, w.schedule, w.occurrence`;
 
 const READ_WORKFLOW = statement(
   'read-workflow',
@@ -21,6 +22,7 @@ const LIST_WORKFLOWS = statement(
     SELECT ${COLUMNS} FROM punctual.workflows w
     WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
       AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
+      AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
     ORDER BY w.id DESC LIMIT $3`,
 );
 
@@ -39,11 +41,16 @@ export interface WorkflowRow extends Record<string, unknown> {
   readonly running: RunningPolicy;
   readonly stopping: Stopping | null;
   readonly held: boolean;
+  readonly rerun_of: string | null;
   readonly queues: readonly string[] | null;
   readonly tasks: readonly string[] | null;
   readonly created_at: number;
   readonly created_by: string;
   readonly ended_at: number | null;
+  readonly definition: string | null;
+  readonly definition_version: number | null;
+  readonly schedule: string | null;
+  readonly occurrence: number | null;
 }
 
 /** The workflow, or null when the tenant has none of that id. */
@@ -58,6 +65,8 @@ export interface WorkflowFilter {
   readonly states?: readonly WorkflowState[] | undefined;
   readonly name?: string | undefined;
   readonly key?: string | undefined;
+  readonly definition?: string | undefined;
+  readonly schedule?: string | undefined;
 }
 
 /** Workflows with ids below the given one, newest first. */
@@ -66,26 +75,42 @@ export function listWorkflows(
   tenant: string,
   below: string,
   limit: number,
-  { states, name, key }: WorkflowFilter = {},
+  { states, name, key, definition, schedule }: WorkflowFilter = {},
 ): Promise<WorkflowRow[]> {
-  return run(db, LIST_WORKFLOWS, [tenant, below, limit, states ?? null, name ?? null, key ?? null]);
+  return run(db, LIST_WORKFLOWS, [
+    ...[tenant, below, limit, states ?? null, name ?? null, key ?? null],
+    ...[definition ?? null, schedule ?? null],
+  ]);
 }
 
-/** The steps of a workflow with the states of their jobs, in one statement over all places. */
-const READ_STEPS = statement(
-  'read-steps',
-  `
-    SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at,
+/** Steps with the states of their jobs, in one statement over all places. */
+const STEPS = `s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
       CASE WHEN s.outcome IS NOT NULL THEN s.outcome
         WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
         WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-        ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state
-    FROM punctual.steps s
+        ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state`;
+const STEP_PLACES = `punctual.steps s
     LEFT JOIN LATERAL (
       SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
     LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
-    LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+    LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true`;
+
+const READ_STEPS = statement(
+  'read-steps',
+  `
+    SELECT ${STEPS} FROM ${STEP_PLACES}
     WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place`,
+);
+
+const READ_STEPS_NAMED = statement(
+  'read-steps-named',
+  `
+    SELECT ${STEPS},
+      ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON ${byIndex('p.id', 'e.parent')}
+        WHERE e.child = s.id ORDER BY p.place) AS after,
+      (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
+    FROM ${STEP_PLACES}
+    WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place`,
 );
 
 /** A step as it is shown. */
@@ -99,9 +124,28 @@ export interface StepRow extends Record<string, unknown> {
   readonly outcome: EndState | null;
   readonly finished_at: number | null;
   readonly state: JobState;
+  /** The job that added it; null if it was submitted with the workflow. */
+  readonly added_by: string | null;
 }
 
-/** The steps of a workflow, every one behind its parents. */
+/** A step with the names of those around it. */
+export interface NamedStepRow extends StepRow {
+  readonly after: readonly string[];
+  /** The step that added it. */
+  readonly adder: string | null;
+}
+
+/** Some steps of a workflow, in their order. */
+export function readStepsNamed(
+  db: Queryable,
+  tenant: string,
+  workflow: string,
+  names: readonly string[],
+): Promise<NamedStepRow[]> {
+  return run(db, READ_STEPS_NAMED, [workflow, tenant, names]);
+}
+
+/** The steps of a workflow: those that it was submitted with, every one behind its parents, then those that were added. */
 export function readSteps(db: Queryable, tenant: string, workflow: string): Promise<StepRow[]> {
   return run(db, READ_STEPS, [workflow, tenant]);
 }
@@ -182,6 +226,27 @@ interface ParentRow extends Record<string, unknown> {
 /** The steps that a step waits for. */
 export function readParents(db: Queryable, step: string): Promise<ParentRow[]> {
   return run(db, READ_PARENTS, [step]);
+}
+
+const READ_STEP_HOLD = statement(
+  'read-step-hold',
+  `
+    SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}
+    WHERE s.id = $1::uuid`,
+);
+
+/** How a step stands with the hold of its workflow. */
+export interface StepHold extends Record<string, unknown> {
+  /** Whether its job is blocked because of that. */
+  readonly parked: boolean;
+  /** Whether the workflow is on hold. */
+  readonly held: boolean;
+}
+
+/** Whether the hold of its workflow concerns a step. */
+export async function readStepHold(db: Queryable, step: string): Promise<StepHold> {
+  const [row] = await run<StepHold>(db, READ_STEP_HOLD, [step]);
+  return row ?? { parked: false, held: false };
 }
 
 const READ_WAIT = statement(

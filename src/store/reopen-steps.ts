@@ -55,6 +55,8 @@ export interface ReopenedStep {
   /** Whether its job may not be admitted yet. */
   readonly blocked: boolean;
   readonly wakeAt: number | null;
+  /** Whether its job is blocked only because the workflow is on hold. */
+  readonly parked: boolean;
 }
 
 /** What is written about a workflow whose steps run again. */
@@ -103,13 +105,13 @@ const REOPEN_STEPS = auditedStatement(
     RETURNING id
   ), changed AS (
     UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-      wake_at = u.wake_at, outcome = NULL, finished_at = NULL
-    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
-      u(id, parents_left, ok, bad, released, wake_at)
+      wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL
+    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $18::boolean[])
+      u(id, parents_left, ok, bad, released, wake_at, parked)
     WHERE ${byIndex('s.id', 'u.id')} AND ${IF_OWN}
   ), again AS (
     UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-      stopping = NULL, swept = true, ended_at = NULL
+      stopping = NULL, ended_at = NULL
     WHERE w.id = $4::uuid AND ${IF_OWN}
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -140,6 +142,7 @@ export async function reopenSteps(
     steps.map(({ released }) => released),
     steps.map(({ wakeAt }) => wakeAt),
     ...[stepsLeft, failed],
+    steps.map(({ parked }) => parked),
   ]);
   return done.length > 0;
 }

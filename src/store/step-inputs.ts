@@ -109,13 +109,14 @@ export async function addEvent(
   return row?.first ?? false;
 }
 
-const WAITING = `s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s`;
+const WAITING = `s.id, s.workflow, s.tenant, s.wait`;
 
 /** Without those whose end is not counted yet. */
 const READ_WOKEN = statement(
   'read-woken-steps',
   `
-    SELECT ${WAITING}
+    SELECT ${WAITING}, coalesce((SELECT w.held FROM punctual.workflows w WHERE w.id = s.workflow), false) AS held
+    FROM punctual.steps s
     WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
       AND NOT EXISTS (SELECT 1 FROM punctual.outbox o WHERE o.job = s.id)
     ORDER BY s.wake_at LIMIT $2`,
@@ -123,7 +124,8 @@ const READ_WOKEN = statement(
 
 const READ_WAITING = statement(
   'read-waiting-steps',
-  `SELECT ${WAITING} WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL`,
+  `SELECT ${WAITING} FROM punctual.steps s
+    WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL`,
 );
 
 const NEXT_WAKE = statement(
@@ -147,6 +149,8 @@ export interface WokenStep extends Record<string, unknown> {
   readonly tenant: string;
   /** JSON text; null if it is to run. */
   readonly wait: string | null;
+  /** Whether its workflow is on hold. */
+  readonly held: boolean;
 }
 
 /** Steps that are to be looked at now. */

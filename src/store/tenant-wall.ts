@@ -26,6 +26,7 @@ export const WALLED_TABLES = [
   'audit',
   'batches',
   'workflows',
+  'workflow_definitions',
   'steps',
   'edges',
 ] as const;

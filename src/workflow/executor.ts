@@ -2,11 +2,14 @@ import { EarliestTimer } from '../core/clock.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { eventOf, timedOut, type Waits } from '../core/workflow/waiting.js';
+import { type Addition, addSteps } from '../store/add-steps.js';
 import type { Queryable } from '../store/database.js';
 import type { EndedStep } from '../store/ended-jobs.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
 import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
+import { toWaiting } from '../store/read-backlog.js';
 import { addEvent, nextWake, readWaitingSteps, readWoken, type WorkflowEvent } from '../store/step-inputs.js';
+import { type Made, takeRoomFor } from '../store/submit-jobs.js';
 import {
   type Applied,
   applyPortion,
@@ -162,7 +165,7 @@ export class WorkflowExecutor {
       prepared = await this.prepare(plan, read, now);
     }
     const { taken, partly, counted, workflows } = plan;
-    const steps = withWaits(plan.steps, prepared);
+    const steps = withPrepared(plan.steps, prepared);
     const portion = {
       counted,
       partly,
@@ -195,8 +198,8 @@ export class WorkflowExecutor {
   }
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
-    const tenants = new Map(sources.map(({ workflow, tenant }) => [workflow, tenant]));
-    const ready = plan.ready.map((step) => ({ ...step, tenant: tenants.get(step.workflow)! }));
+    const workflows = new Map(sources.map(({ workflow, tenant, held }) => [workflow, { tenant, held }]));
+    const ready = plan.ready.map((step) => ({ ...step, ...workflows.get(step.workflow)! }));
     return prepare(this.leader, ready, now);
   }
 
@@ -247,7 +250,7 @@ export class WorkflowExecutor {
     );
     const portion = {
       ...NOTHING,
-      steps: prepared.released.map(({ id }) => ({ ...NO_CHANGE, id, released: true })),
+      steps: prepared.released.map(({ id, parked }) => ({ ...NO_CHANGE, id, released: true, parked })),
       released: prepared.released,
       ended: [...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))), ...prepared.ended],
     };
@@ -280,6 +283,28 @@ export class WorkflowExecutor {
         }),
       ),
     );
+  }
+
+  /**
+   * Stores steps that are added to a workflow, and ends those of them that are skipped. To be called by those who are alone
+   * and have drained the workflow.
+   */
+  async addSteps(addition: Addition, skipped: readonly EndedUnrun[], made: Made, now: number): Promise<void> {
+    const { leader } = this;
+    const tenants = new Map([[addition.workflow, addition.tenant]]);
+    await this.write({ ...NOTHING, ended: skipped }, tenants, now, (write) =>
+      leader.write(() =>
+        leaderTransaction(leader.hot, leader.term, async (db) => {
+          // First, because it may wait, and what follows holds up the end of the attempt.
+          await takeRoomFor(db, addition.steps, made);
+          await addSteps(db, leader.term, addition, made.names, now);
+          return skipped.length > 0 ? write(db, leader.term) : NOT_APPLIED;
+        }),
+      ),
+    );
+    const live = addition.steps.filter(({ admitAt }) => admitAt === null);
+    await leader.admit(live.map(({ row }) => toWaiting(row)));
+    if (addition.steps.some(({ wakeAt }) => wakeAt !== null)) this.wake();
   }
 
   /** Workflows that stop and have not ended with the same portion. */
@@ -345,7 +370,13 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
   return edges.length;
 }
 
-function withWaits(steps: readonly StepChange[], { waiting }: Prepared): StepChange[] {
+/** The changes of steps with when they wake, and whether they only wait for their workflow. */
+function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): StepChange[] {
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
-  return steps.map((step) => ({ ...step, wakeAt: wakeAts.get(step.id) ?? null }));
+  const parked = new Map(released.map((step) => [step.id, step.parked]));
+  return steps.map((step) => ({
+    ...step,
+    wakeAt: wakeAts.get(step.id) ?? null,
+    parked: parked.get(step.id) ?? null,
+  }));
 }

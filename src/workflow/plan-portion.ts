@@ -157,9 +157,9 @@ export function firstEdges({ edges, sources }: ReadPortion, count: number): Read
 
 /** A released step as it is written, due no earlier than its delay after its release. */
 export function released(
-  step: Pick<StepCounts, 'id' | 'delayMs'>,
+  { id, delayMs, held = false }: Pick<StepCounts, 'id' | 'delayMs'> & { readonly held?: boolean },
   now: number,
   payload: string | null = null,
 ): ReleasedStep {
-  return { id: step.id, runAt: now + step.delayMs, payload };
+  return { id, runAt: now + delayMs, payload, parked: held };
 }

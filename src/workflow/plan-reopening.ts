@@ -36,10 +36,24 @@ export interface ReopeningPlan {
   readonly failed: number;
 }
 
+/** The steps at one end of the edges, by those at the other. */
+function grouped(
+  edges: readonly EdgeRow[],
+  by: 'parent' | 'child',
+  wanted: 'parent' | 'child',
+): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const edge of edges) {
+    const group = groups.get(edge[by]);
+    if (group) group.push(edge[wanted]);
+    else groups.set(edge[by], [edge[wanted]]);
+  }
+  return groups;
+}
+
 /** The steps below the given ones, and these. */
 export function subtree(roots: Iterable<string>, edges: readonly EdgeRow[]): Set<string> {
-  const children = new Map<string, string[]>();
-  for (const { parent, child } of edges) children.set(parent, [...(children.get(parent) ?? []), child]);
+  const children = grouped(edges, 'parent', 'child');
   const found = new Set(roots);
   for (const id of found) for (const child of children.get(id) ?? []) found.add(child);
   return found;
@@ -53,14 +67,11 @@ export function planReopening(
   /** Names of the events that have come. */
   events: ReadonlySet<string>,
   now: number,
+  /** Whether the workflow is on hold. */
+  held = false,
 ): ReopeningPlan {
   const byId = new Map(steps.map((step) => [step.id, step]));
-  const parents = new Map<string, string[]>();
-  for (const { parent, child } of edges) {
-    const known = parents.get(child);
-    if (known) known.push(parent);
-    else parents.set(child, [parent]);
-  }
+  const parents = grouped(edges, 'child', 'parent');
   const parentsOf = (id: string) => parents.get(id) ?? [];
   const open = new Set<string>();
   const bads = new Map<string, number>();
@@ -98,8 +109,9 @@ export function planReopening(
     }
     changed.push({
       ...{ id, finishedAt: isReopened ? step.finishedAt : null, ...counts, released: runs },
-      blocked: !runs || step.wait !== null || step.refers,
+      blocked: !runs || held || step.wait !== null || step.refers,
       wakeAt: runs ? wakeOf(step, events, now) : null,
+      parked: runs && held && step.wait === null && !step.refers,
     });
     if (isReopened) reopened.push(step);
   }

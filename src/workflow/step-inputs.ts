@@ -24,6 +24,8 @@ const MAX_RESOLVED_BYTES = 4 * 1024 * 1024;
 export interface ReadyStep extends Pick<StepCounts, 'id' | 'delayMs' | 'wait' | 'refers'> {
   readonly workflow: string;
   readonly tenant: string;
+  /** Whether the workflow is on hold. */
+  readonly held: boolean;
 }
 
 /** What becomes of steps whose parents have ended. */

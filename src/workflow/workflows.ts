@@ -1,6 +1,7 @@
 import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { Queryable } from '../store/database.js';
+import { holdWorkflow } from '../store/hold-workflow.js';
 import { oldestDay } from '../store/partitions.js';
 import { type EdgeRow, readGraph, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { type GraphStepRow, readGraphSteps, reopenSteps } from '../store/reopen-steps.js';
@@ -9,6 +10,7 @@ import { findEvents } from '../store/step-inputs.js';
 import { cancelWorkflow } from '../store/stop-workflow.js';
 import { WorkflowExecutor } from './executor.js';
 import { type Again, eventsOf, planReopening, subtree } from './plan-reopening.js';
+import { StepAdder, type StepsToAdd } from './step-adder.js';
 import { Sweeper } from './sweeper.js';
 import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 
@@ -16,15 +18,19 @@ import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 export class Workflows {
   readonly executor: WorkflowExecutor;
   private readonly sweeper: Sweeper;
+  private readonly adder: StepAdder;
 
   constructor(
     private readonly leader: WorkflowLeader,
     cancelJob: CancelJob,
     /** Called when so many jobs of steps are to be admitted. */
     private readonly onReopened: (tenant: string, jobs: number) => void,
+    /** Resolves when the claims that are under way are made. */
+    private readonly claimsMade: () => Promise<void>,
   ) {
     this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
+    this.adder = new StepAdder(leader, this.executor);
   }
 
   start(): void {
@@ -36,6 +42,11 @@ export class Workflows {
     await Promise.all([this.executor.stop(), this.sweeper.stop()]);
   }
 
+  /** Adds steps that a running step has; answers whether any of them is new. */
+  add(addition: StepsToAdd): Promise<boolean> {
+    return this.adder.add(addition);
+  }
+
   /** Skips what has not started and cancels what runs; the workflow ends when all of its steps have. */
   async cancel(tenant: string, id: string, { author, keep }: Requested<boolean> = {}): Promise<void> {
     const { leader } = this;
@@ -45,6 +56,35 @@ export class Workflows {
       const entry = author && this.entry(author, 'workflow.cancel', workflow, { stopping: 'cancel' });
       await leader.writeRequested(entry, keep, (db, term) => cancelWorkflow(db, term, tenant, id));
       if (leader.events.isHeard) leader.events.workflow('workflow.stopping', workflow, 'running', 'cancel');
+    });
+    this.sweeper.wake();
+  }
+
+  /** Lets no step start any more, until it is released. Running steps finish, and ends and waits still count. */
+  async hold(tenant: string, id: string, requested: Requested<boolean> = {}): Promise<void> {
+    await this.setHeld(tenant, id, true, requested);
+    // A claim that began before the hold takes effect before it, too.
+    await this.claimsMade();
+  }
+
+  /** Lets everything start that would have started meanwhile. */
+  async release(tenant: string, id: string, requested: Requested<boolean> = {}): Promise<void> {
+    await this.setHeld(tenant, id, false, requested);
+  }
+
+  private async setHeld(
+    tenant: string,
+    id: string,
+    held: boolean,
+    { author, keep }: Requested<boolean>,
+  ): Promise<void> {
+    await this.executor.alone(async () => {
+      const workflow = await this.mustRead(tenant, id);
+      if (workflow.state !== 'running') throw ended(workflow);
+      if (workflow.held === held) throw alreadySo(workflow);
+      const action = held ? 'workflow.hold' : 'workflow.release';
+      const entry = author && this.entry(author, action, workflow, { held });
+      await this.leader.writeRequested(entry, keep, (db, term) => holdWorkflow(db, term, tenant, id, held));
     });
     this.sweeper.wake();
   }
@@ -106,7 +146,7 @@ export class Workflows {
     const named = eventsOf(steps).map((name) => ({ workflow: id, name }));
     const come = named.length === 0 ? [] : await findEvents(leader.hot, named);
     const events = new Set(come.map(({ name }) => name));
-    const plan = planReopening(steps, edges, choose(steps, edges), events, now);
+    const plan = planReopening(steps, edges, choose(steps, edges), events, now, workflow.held);
     if (plan.reopened.length === 0) throw nothingToRetry(id);
     const once = plan.reopened.filter(({ ranOnce }) => ranOnce);
     if (once.length > 0) throw ranOnce(id, once);
@@ -157,11 +197,11 @@ export class Workflows {
 
   private entry(
     author: AuditAuthor,
-    action: 'workflow.cancel' | 'workflow.retry' | 'job.retry',
-    { id: name, tenant, state, stopping, failed }: WorkflowRow,
+    action: 'workflow.cancel' | 'workflow.hold' | 'workflow.release' | 'workflow.retry' | 'job.retry',
+    { id: name, tenant, state, stopping, failed, held }: WorkflowRow,
     changed: object,
   ) {
-    const before = { state, stopping, failed };
+    const before = { state, stopping, failed, held };
     const subject = { kind: 'workflow', name, tenant } as const;
     const views = { before, after: { ...before, ...changed } };
     return auditEntry(author, this.leader.clock.now(), action, subject, views);
@@ -181,6 +221,12 @@ export function notFound(id: string): PunctualError {
 
 function ended({ id, state }: WorkflowRow): PunctualError {
   return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} has already ended: ${state}.`);
+}
+
+function alreadySo({ id, held }: WorkflowRow): PunctualError {
+  return held
+    ? new PunctualError('WORKFLOW_HELD', `Workflow ${id} is on hold already.`)
+    : new PunctualError('WORKFLOW_NOT_HELD', `Workflow ${id} is not on hold.`);
 }
 
 function nothingToRetry(id: string): PunctualError {

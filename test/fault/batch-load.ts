@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { BatchSubmission } from '../../src/core/batch.js';
 import type { BatchRecord, CancelRecord, Order } from './history.js';
 import type { Load } from './load.js';
-import { type Client, toSubmission, wasTaken } from './observers/client.js';
+import { type Client, mustBeTaken, toSubmission } from './observers/client.js';
 import type { DatabaseObserver } from './observers/database-observer.js';
 import type { Random } from './random.js';
 import { SteadyCalls } from './steady-calls.js';
@@ -84,7 +84,7 @@ export class BatchLoad {
     let id: string | null = null;
     await this.client.note(ordered.orders, async () => {
       const reply = await this.client.ask('POST', '/v1/batches', toBatch(ordered));
-      if (!wasTaken(reply)) return null;
+      mustBeTaken(reply);
       const { id: taken, jobs } = reply.body as { id: string; jobs: { id: string }[] };
       id = taken;
       return jobs.map((job) => job.id);

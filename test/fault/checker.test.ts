@@ -156,6 +156,26 @@ const everyMs = (step: number): number[] => {
   return Array.from({ length: Math.floor(6_000 / step) }, (_, index) => 10_000 + index * step);
 };
 
+/** A member of the batch was lost. */
+const lostMember: Planted = (good) => ({
+  ...changeJob('m1', { state: 'failed', attempts: [{ fence: 2, epoch: 2, outcome: 'lost' }] })(good),
+  batches: good.batches.map((each) => ({ ...each, row: { ...each.row!, state: 'failed' } })),
+});
+
+const heldThread: FaultRecord = {
+  ...{ kind: 'blocked-loop', from: 4_000, to: 4_200, targets: [], effective: true, detail: '' },
+  held: 'w2.1',
+};
+
+const slowLink: FaultRecord = {
+  ...{ kind: 'postgres-slow', from: 3_500, to: 3_900, targets: ['n2.1'], effective: true, detail: '' },
+};
+
+/** The third step of the workflow has a delay, and starts so much before it is over. */
+const earlyStep = (byMs: number, ...faults: FaultRecord[]): Planted => {
+  return graphs((good) => ({ ...changeOrder(52, { delayMs: 4_070 - 4_013 + byMs })(good), faults }));
+};
+
 const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
   'nothing-lost': {
     'a job that was taken is gone': ({ jobs }) => ({ jobs: jobs.filter(({ id }) => id !== 'once') }),
@@ -179,6 +199,13 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
         effect.job === 'hard' && effect.kind === 'end' && effect.fence === 3
           ? { ...effect, fence: 2 }
           : effect,
+      ),
+    }),
+  },
+  'good-requests': {
+    'a node refused a submission': ({ submissions }) => ({
+      submissions: submissions.map((each) =>
+        each.outcome === 'refused' ? { ...each, refusal: '{"code":"INVALID_REQUEST"}' } : each,
       ),
     }),
   },
@@ -298,9 +325,10 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
       ...changeJob('m1', { state: 'cancelled' })(good),
       batches: good.batches.map((each) => ({ ...each, row: { ...each.row!, state: 'cancelled' } })),
     })),
-    'a member is lost although nothing had happened to its worker': graphs((good) => ({
-      ...changeJob('m1', { state: 'failed', attempts: [{ fence: 2, epoch: 2, outcome: 'lost' }] })(good),
-      batches: good.batches.map((each) => ({ ...each, row: { ...each.row!, state: 'failed' } })),
+    'a member is lost although nothing had happened to its worker': graphs(lostMember),
+    'a member is lost that had begun on a worker whose thread was held': graphs((good) => ({
+      ...lostMember(good),
+      faults: [...good.faults, heldThread],
     })),
     'a batch gives up although it may wait for ever': changeBatch({
       row: { id: 'gang', state: 'failed', error: 'BATCH_NOT_STARTED' },
@@ -389,6 +417,8 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
         effect.job === 'plain' ? { ...effect, at: effect.at + 60_000 } : effect,
       ),
     }),
+    'a step starts before its delay is over': earlyStep(100),
+    'a step starts long before its delay is over': earlyStep(1_000, slowLink),
     'a job starts early': changeJob('plain', { runAt: 1_500 }),
     'a job that was tried again started early': ({ submissions }) => ({
       submissions: submissions.map((submission) => ({
@@ -506,6 +536,19 @@ describe('the checker', () => {
 
   it('has nothing to say about a workflow and a batch that went as they should', () => {
     expect(check(withGraphs(goodHistory()), invariants)).toEqual([]);
+  });
+
+  it('excuses the loss of a member that a worker with a held thread never began', () => {
+    const good = withGraphs(goodHistory());
+    const effects = good.effects.filter(({ job }) => job !== 'm1');
+    const history = { ...good, ...lostMember(good), effects, faults: [...good.faults, heldThread] };
+    expect(check(history, invariants).filter(({ invariant }) => invariant === 'batches')).toEqual([]);
+  });
+
+  it('excuses a step that starts a moment early by a clock that lagged behind a slow link', () => {
+    const good = goodHistory();
+    const history = { ...good, ...earlyStep(100, slowLink)(good) };
+    expect(check(history, invariants).filter(({ invariant }) => invariant === 'lateness')).toEqual([]);
   });
 
   it('lets a job be cancelled that nobody can run', () => {

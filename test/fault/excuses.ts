@@ -17,16 +17,26 @@ export function hitsScheduler({ targets }: FaultRecord): boolean {
   return targets.some((target) => !/^w\d/.test(target));
 }
 
+/** Whether something that the scheduler stands on was broken in a time, or so shortly before it that it still mattered. */
+export function wasDisturbed(
+  { faults }: Pick<History, 'faults'>,
+  time: Span,
+  mattersForMs: number,
+  except?: FaultRecord,
+): boolean {
+  return faults.some((fault) => {
+    const broken = fault !== except && hitsScheduler(fault) ? brokenBy(fault) : null;
+    return broken !== null && broken.from <= time.to && broken.to + mattersForMs >= time.from;
+  });
+}
+
 /** Whether, but for the given fault, nothing that the scheduler stands on was broken in or shortly before a time. */
 export function isUndisturbed(
-  { faults, settings }: Pick<History, 'faults' | 'settings'>,
+  history: Pick<History, 'faults' | 'settings'>,
   time: Span,
   except: FaultRecord,
 ): boolean {
-  return !faults.some((fault) => {
-    const broken = fault !== except && hitsScheduler(fault) ? brokenBy(fault) : null;
-    return broken !== null && broken.from <= time.to && broken.to + settings.leaseTtlMs * 2 >= time.from;
-  });
+  return !wasDisturbed(history, time, history.settings.leaseTtlMs * 2, except);
 }
 
 /** The older copies that the run went back to. */

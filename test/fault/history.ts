@@ -75,6 +75,8 @@ export interface Submission {
   readonly answeredAt: number;
   /** `unknown` when no answer said whether the jobs were stored. */
   readonly outcome: 'ok' | 'refused' | 'unknown';
+  /** What a node answered that refused it; nothing if no node was reached. */
+  readonly refusal?: string;
   /** In the order of the jobs; empty unless ok. */
   readonly ids: readonly string[];
 }
@@ -115,6 +117,8 @@ export interface FaultRecord {
   readonly broken?: Span | null;
   /** Of a fault that restored an older copy of the database. */
   readonly restored?: Restored;
+  /** Of a fault that held the thread of a worker: that worker, which then begins nothing although it is alive. */
+  readonly held?: string;
   /** Of a fault that set the database's clock back: while it lasted, and a queue with a rate that had work all the time. */
   readonly clockBack?: ClockBack;
 }

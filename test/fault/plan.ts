@@ -8,7 +8,7 @@ import { monotonic } from './monotonic.js';
 import type { Random } from './random.js';
 import type { Scene } from './scene.js';
 
-/** The scenario of all faults together. Workflows and batches join it when their own scenarios are clean. */
+/** The scenario of all faults together, beside schedules, workflows and batches. */
 export const MIXED = 'mixed';
 /** All faults while mostly workflows, or mostly batches, are submitted. */
 export const WORKFLOW_MIXED = 'workflow-mixed';
@@ -54,7 +54,8 @@ export function scenariosOf(faults: readonly Fault[]): string[] {
 
 /** The faults of a scenario. */
 export function faultsOf(faults: readonly Fault[], scenario: string): Fault[] {
-  // Faults of the others find nothing to break.
+  if (scenario === MIXED) return [...faults];
+  // Faults of workflows find nothing to break among batches, and the other way round.
   if (ALL_FAULTS.includes(scenario))
     return faults.filter((fault) => fault.scenario === scenario || !ALL_FAULTS.includes(fault.scenario));
   const kind = WITH_SCHEDULES[scenario];

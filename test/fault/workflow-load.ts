@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RUN_IFS, type WorkflowSubmission } from '../../src/core/workflow.js';
 import type { CancelRecord, Order, StepOrder, WorkflowRecord } from './history.js';
 import type { Load } from './load.js';
-import { type Client, toSubmission, wasTaken } from './observers/client.js';
+import { type Client, mustBeTaken, toSubmission } from './observers/client.js';
 import type { DatabaseObserver } from './observers/database-observer.js';
 import type { Random } from './random.js';
 import { SteadyCalls } from './steady-calls.js';
@@ -74,7 +74,7 @@ export class WorkflowLoad {
     let id: string | null = null;
     const send = async () => {
       const reply = await this.client.ask('POST', '/v1/workflows', body);
-      if (!wasTaken(reply)) return null;
+      mustBeTaken(reply);
       const { id: taken, jobs } = reply.body as { id: string; jobs: Record<string, { id: string }> };
       id = taken;
       return steps.map((step) => jobs[step.name]!.id);
@@ -92,7 +92,8 @@ export class WorkflowLoad {
     const orders = this.load.make(wishes, false);
     const steps = names.map((name, index): StepOrder => {
       const after = names.slice(0, index).filter(() => random.next() < EDGE_SHARE);
-      const runIf = random.next() < 0.5 ? 'all-succeeded' : random.pick(RUN_IFS);
+      // A first step with a rule about failures or successes before it would be refused.
+      const runIf = after.length === 0 || random.next() < 0.5 ? 'all-succeeded' : random.pick(RUN_IFS);
       // Only what has succeeded has a result.
       const refersTo = runIf === 'all-succeeded' && random.next() < 0.5 ? (after[0] ?? null) : null;
       return { name, n: orders[index]!.n, after, runIf, refersTo };

@@ -19,7 +19,7 @@ export const fault: Fault = {
     const heldMs = start && end ? end.at - start.at : 0;
     const detail = `${start?.worker ?? 'nobody'} was held for ${Math.round(heldMs)} ms`;
     // A busy handler is no dead worker, so this is no fault that excuses a second start: no target is named.
-    return { targets: [], effective: heldMs >= workMs, detail };
+    return { targets: [], effective: heldMs >= workMs, detail, ...(start && { held: start.worker }) };
   },
 };
 

@@ -119,9 +119,11 @@ function hasReason(seen: Seen, { id, n, attempts }: JobRecord): boolean {
   // One that never began is not known to have had a worker.
   const isHit = (target: string) => (start ? target === start.worker : /^w\d/.test(target));
   const doomedMs = seen.settings.workerTimeoutMs * 2;
-  return seen.faults.some(
-    ({ targets, from, to }) => targets.some(isHit) && from <= end.at && to >= claim.at - doomedMs,
-  );
+  return seen.faults.some(({ targets, held, from, to }) => {
+    // A member that a worker with a held thread never began is taken back. The others have begun, so it is lost.
+    const isTakenBack = held !== undefined && !start;
+    return (targets.some(isHit) || isTakenBack) && from <= end.at && to >= claim.at - doomedMs;
+  });
 }
 
 function mayBeCancelled({ cancel }: BatchRecord): boolean {

@@ -1,12 +1,15 @@
 import { isEnded } from '../../../src/core/job.js';
 import type { Invariant, Seen } from '../checker.js';
-import { brokenBy, graceMs, wasClockBack } from '../excuses.js';
+import { brokenBy, graceMs, wasClockBack, wasDisturbed } from '../excuses.js';
 import type { Effect, JobRecord, Span } from '../history.js';
 
 /** How far the due time and the clock of the run may differ by rounding. */
 const ROUNDING_MS = 5;
 /** The share of the rate before the faults that counts as all that the cluster can do, as in `it-recovers`. */
 const BUSY_SHARE = 0.9;
+/** How far the clock of a node may lag that knows the database over a broken link only, and how soon it is right again. */
+const CLOCK_LAG_MS = 500;
+const CLOCK_MENDS_MS = 5_000;
 /** How long a batch may wait beside jobs that start: until it has aged, and for the longest job that then runs. */
 const BATCH_PATIENCE_MS = 9_000;
 
@@ -80,10 +83,15 @@ function wasWaitingAgain({ state, attempts }: JobRecord): boolean {
   return state === 'cancelled' && attempts.at(-1)?.outcome !== 'cancelled';
 }
 
-/** A step is due when those before it have ended, whenever it was ordered. */
+/**
+ * A step is due when those before it have ended, whenever it was ordered. Its delay is counted by the clock of a node,
+ * which lags behind that of the database while answers take long.
+ */
 function dueAfter(seen: Seen, ready: number, delayMs: number): Due {
   const due = ready + delayMs;
-  const earliest = wasClockBack(seen, { from: ready, to: due }) ? Number.NEGATIVE_INFINITY : due;
+  const time = { from: ready, to: due };
+  const lagMs = wasDisturbed(seen, time, CLOCK_MENDS_MS) ? CLOCK_LAG_MS : 0;
+  const earliest = wasClockBack(seen, time) ? Number.NEGATIVE_INFINITY : due - lagMs;
   return { ordered: due, earliest, latest: due, isUrgent: false };
 }
 

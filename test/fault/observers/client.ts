@@ -62,7 +62,7 @@ export class Client {
   /** Sends orders until it is known what became of them, if they may be sent again. */
   async noteAnswer(
     orders: readonly Order[],
-    send: () => Promise<readonly string[] | null>,
+    send: () => Promise<readonly string[]>,
     repeatable: boolean,
     signal: AbortSignal,
   ): Promise<Submission> {
@@ -83,18 +83,21 @@ export class Client {
     return { sentAt, answeredAt: monotonic(), outcome };
   }
 
-  /** Notes what became of a submission, however it is sent; `send` answers with the ids, or null when refused. */
-  async note(orders: readonly Order[], send: () => Promise<readonly string[] | null>): Promise<Submission> {
+  /** Notes what became of a submission, however it is sent; `send` answers with the ids of what was taken. */
+  async note(orders: readonly Order[], send: () => Promise<readonly string[]>): Promise<Submission> {
     const sentAt = monotonic();
-    const ended = (outcome: Submission['outcome'], ids: readonly string[] = []): Submission => {
-      const submission = { orders, sentAt, outcome, ids, answeredAt: monotonic() };
+    const ended = (outcome: Submission['outcome'], ids: readonly string[] = [], refusal?: string) => {
+      const submission: Submission = {
+        ...{ orders, sentAt, outcome, ids, answeredAt: monotonic() },
+        ...(refusal !== undefined && { refusal }),
+      };
       this.submissions.push(submission);
       return submission;
     };
     try {
-      const ids = await send();
-      return ids === null ? ended('refused') : ended('ok', ids);
+      return ended('ok', await send());
     } catch (error) {
+      if (error instanceof Refusal) return ended('refused', [], error.message);
       return ended(wasNotSent(error) ? 'refused' : 'unknown');
     }
   }
@@ -162,22 +165,25 @@ export class Client {
     await this.#agent.destroy();
   }
 
-  async #send(orders: readonly Order[], { node, singly = false }: Way): Promise<readonly string[] | null> {
+  async #send(orders: readonly Order[], { node, singly = false }: Way): Promise<readonly string[]> {
     const asked: Asked = { tenant: orders[0]!.tenant, ...(node && { urls: [node.url] }) };
     const jobs = orders.map(toSubmission);
     const reply = singly
       ? await this.ask('POST', '/v1/jobs', jobs[0]!, asked)
       : await this.ask('POST', '/v1/jobs/bulk', { jobs }, asked);
-    if (!wasTaken(reply)) return null;
+    mustBeTaken(reply);
     return singly ? [(reply.body as { id: string }).id] : (reply.body as { ids: string[] }).ids;
   }
 }
 
-/** Whether a node took what was sent; throws if that is in doubt. */
-export function wasTaken({ status }: Reply): boolean {
+/** A node says that it does not take what was sent. */
+class Refusal extends Error {}
+
+/** Throws unless a node took what was sent. */
+export function mustBeTaken({ status, body }: Reply): void {
   // A 5xx may come from a database that was lost at the commit.
   if (status >= 500) throw new Error(`answered with ${status}`);
-  return status < 300;
+  if (status >= 300) throw new Refusal(JSON.stringify(body).slice(0, 300));
 }
 
 function wasNotSent(error: unknown): boolean {

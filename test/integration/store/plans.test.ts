@@ -41,6 +41,7 @@ import {
 } from '../../../src/store/fire-occurrences.js';
 import { forgetOld } from '../../../src/store/forget-old.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
+import { holdWorkflow, parkSteps, unparkSteps } from '../../../src/store/hold-workflow.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
@@ -78,6 +79,7 @@ import {
   readGraph,
   readParents,
   readRelatives,
+  readStepHold,
   readStepIds,
   readSteps,
   readWait,
@@ -262,11 +264,20 @@ const END_OF_STEP = { job: ID, workflow: ID, state: 'succeeded', finishedAt: 0, 
 const PORTION_OF_STEPS = {
   ...{ counted: [ID], partly: null, workflows: [{ id: ID, stepsEnded: 1, stepsFailed: 0, stopping: null }] },
   steps: [{ ...NO_CHANGE, id: ID, outcome: 'succeeded' as const }],
-  released: [{ id: ID, runAt: 0, payload: null }],
+  released: [{ id: ID, runAt: 0, payload: null, parked: false }],
   ended: [{ id: ID, state: 'skipped' as const, error: null, result: null }],
 };
 
-const REOPENED = { id: ID, finishedAt: 1, parentsLeft: 0, ok: 0, bad: 0, released: true, blocked: false };
+const REOPENED = {
+  id: ID,
+  finishedAt: 1,
+  parentsLeft: 0,
+  ok: 0,
+  bad: 0,
+  released: true,
+  blocked: false,
+  parked: false,
+};
 const REOPENING = {
   ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
 };
@@ -331,6 +342,10 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-answer': (db) => findAnswer(db, TENANT, 'key-4', 0),
   'read-edges, read-sources': (db) => readPortion(db, [END_OF_STEP], 100),
   'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
+  'hold-workflow': (db) => holdWorkflow(db, TERM, TENANT, ID, true),
+  'park-steps': (db) => parkSteps(db, TERM, [ID]),
+  'unpark-steps': (db) => unparkSteps(db, TERM, [ID], 0, 0),
+  'read-step-hold': (db) => readStepHold(db, ID),
   'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
   'forget-old': (db) => forgetOld(db, TERM, { minutes: 0, answers: 0 }),
   'read-older-workflows': (db) => readOlderThan(db, 'workflows', ID, ID, 100),

@@ -127,8 +127,9 @@ async function populateWorkflow(
     [workflow, TENANT, now],
   );
   await shard.pool.query(
-    `INSERT INTO punctual.steps (id, workflow, tenant, name, place, run_if, parents, parents_left, released)
-     VALUES ($1, $3, $4, 'a', 0, 'all-succeeded', 0, 0, true), ($2, $3, $4, 'b', 1, 'all-succeeded', 1, 1, false)`,
+    `INSERT INTO punctual.steps (id, workflow, tenant, name, place, run_if, parents, parents_left, released, parked)
+     VALUES ($1, $3, $4, 'a', 0, 'all-succeeded', 0, 0, true, false),
+       ($2, $3, $4, 'b', 1, 'all-succeeded', 1, 1, false, true)`,
     [endedStep, blocked, workflow, TENANT],
   );
   await shard.pool.query('INSERT INTO punctual.edges VALUES ($1, $2)', [endedStep, blocked]);
