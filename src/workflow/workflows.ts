@@ -66,6 +66,7 @@ export class Workflows {
       if (workflow.state !== 'running') throw ended(workflow);
       const entry = author && this.entry(author, 'workflow.cancel', workflow, { stopping: 'cancel' });
       await leader.writeRequested(entry, keep, (db, term) => cancelWorkflow(db, term, tenant, id));
+      if (leader.events.isHeard) leader.events.workflow('workflow.stopping', workflow, 'running', 'cancel');
     });
     this.sweeper.wake();
   }
@@ -192,6 +193,7 @@ export class Workflows {
       ),
     );
     if (!isDone) throw tooOld(id);
+    if (leader.events.isHeard) leader.events.workflow('workflow.retried', workflow, 'running');
     this.onReopened(tenant, plan.reopened.length, null);
     this.executor.wake();
   }

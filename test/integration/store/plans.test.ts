@@ -18,6 +18,7 @@ import {
   readEndedMembers,
   readMemberIds,
   readOpenBatches,
+  readOverdueBatches,
   readWaitingMembers,
 } from '../../../src/store/batch-rows.js';
 import {
@@ -438,6 +439,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'cancel-batch': (db) => cancelBatch(db, TERM, ID, 0),
   'retry-batch': (db) => retryBatch(db, TERM, { id: ID, tenant: TENANT, members: [ID] }, 0),
   'read-open-batches': (db) => readOpenBatches(db, 'pending', BEFORE_ALL_BATCHES, 100),
+  'read-overdue-batches': (db) => readOverdueBatches(db, BEFORE_ALL_BATCHES, 0, 100),
   'read-open-batch': (db) => findBatch(db, TENANT, ID),
   'read-waiting-members': (db) => readWaitingMembers(db, [ID]),
   'read-ended-members': (db) => readEndedMembers(db, { id: ID, tenant: TENANT, members: [ID] }),
