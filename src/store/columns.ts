@@ -39,11 +39,26 @@ export class Columns<Row> {
   readonly names: string;
   /** The part that columns are determined by; there is one at most. */
   private readonly part: ((row: Row) => object) | undefined;
+  /** The columns that can be sent as arrays. */
+  private readonly listed: readonly Column<Row>[];
 
-  /** The first column must be unique: it is always sent as an array, and is `u.<name>` in the statement. */
-  constructor(private readonly columns: readonly Column<Row>[]) {
+  /**
+   * The first column must be unique: it is always sent as an array, and is `u.<name>` in the statement. With
+   * `alwaysShared` all rows must share the part: its columns have no arrays then, which cost a little for every row even
+   * if they are missing.
+   */
+  constructor(
+    private readonly columns: readonly Column<Row>[],
+    alwaysShared = false,
+  ) {
     this.names = columns.map(({ name }) => name).join(', ');
     this.part = columns.find(({ part }) => part)?.part;
+    this.listed = alwaysShared ? columns.filter(({ part }) => !part) : columns;
+  }
+
+  /** The same columns for rows that all share the part. */
+  shared(): Columns<Row> {
+    return new Columns(this.columns, true);
   }
 
   /** These columns for rows that contain such a row. */
@@ -58,19 +73,22 @@ export class Columns<Row> {
 
   /** The SQL of the columns, whose parameters begin with number `from`: first the arrays, then the single values. */
   inSql(from: number): ColumnsInSql {
-    const { columns, names } = this;
-    const arrays = columns.map(({ type }, i) => `$${from + i}::${type}[]`);
+    const { columns, listed } = this;
+    const arrays = listed.map(({ type }, i) => `$${from + i}::${type}[]`);
+    const firstSingle = from + listed.length;
     const values = new Map(
-      columns.map(({ name, type }, i) => [
-        name,
-        i === 0 ? `u.${name}` : `coalesce(u.${name}, $${from + columns.length + i - 1}::${type})`,
-      ]),
+      columns.map((column, i) => {
+        const { name, type } = column;
+        const single = `$${firstSingle + i - 1}::${type}`;
+        const isListed = listed.includes(column);
+        return [name, i === 0 ? `u.${name}` : isListed ? `coalesce(u.${name}, ${single})` : single];
+      }),
     );
     return {
-      source: `unnest(${arrays.join(', ')}) u(${names})`,
+      source: `unnest(${arrays.join(', ')}) u(${listed.map(({ name }) => name).join(', ')})`,
       of: (name) => values.get(name)!,
       all: [...values.values()].join(', '),
-      next: from + 2 * columns.length - 1,
+      next: firstSingle + columns.length - 1,
     };
   }
 
@@ -88,7 +106,7 @@ export class Columns<Row> {
   /** The parameters for these rows, in the order of `inSql`. */
   parameters(rows: readonly Row[]): Value[] {
     const isShared = this.isPartShared(rows);
-    return inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0, isShared)));
+    return this.inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0, isShared)));
   }
 
   /** The same, with pauses between the columns, so that thousands of rows do not block the event loop. */
@@ -100,11 +118,16 @@ export class Columns<Row> {
       if (slice.isOver) await slice.next();
       made.push(parameterOf(column, rows, i > 0, isShared));
     }
-    return inOrder(made);
+    return this.inOrder(made);
+  }
+
+  private inOrder(parameters: readonly Parameter[]): Value[] {
+    const arrays = parameters.filter((_, i) => this.listed.includes(this.columns[i]!));
+    return [...arrays.map(({ array }) => array), ...parameters.slice(1).map(({ single }) => single)];
   }
 
   /** Whether the rows of a bulk share the part: then no value of its columns needs to be looked at. */
-  private isPartShared(rows: readonly Row[]): boolean {
+  isPartShared(rows: readonly Row[]): boolean {
     return this.part !== undefined && isUniform(rows, this.part);
   }
 }
@@ -129,10 +152,6 @@ function parameterOf<Row>(
   if (mayBeSingle && ((isPartShared && part) || isUniform(rows, of)))
     return { array: null, single: of(rows[0]!) };
   return { array: arrayOf(type, rows.map(of)), single: null };
-}
-
-function inOrder(parameters: readonly Parameter[]): Value[] {
-  return [...parameters.map(({ array }) => array), ...parameters.slice(1).map(({ single }) => single)];
 }
 
 function arrayOf(type: SqlType, values: readonly Value[]): string {

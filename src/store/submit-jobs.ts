@@ -51,6 +51,13 @@ const INSERT_JOBS = statement(
   insertInto('jobs', NEW_JOB_COLUMNS.names, NEW_JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
 );
 
+/** For jobs that share their definition, as those of a bulk mostly do. */
+const ALIKE_COLUMNS = NEW_JOB_COLUMNS.shared();
+const INSERT_ALIKE = statement(
+  'insert-alike-jobs',
+  insertInto('jobs', ALIKE_COLUMNS.names, ALIKE_COLUMNS.inSql(FIRST_OF_ROWS)),
+);
+
 /** A job to be stored: in `later` if it has an `admitAt`. */
 export interface NewJob extends KeyedJob {
   readonly admitAt: number | null;
@@ -169,7 +176,11 @@ async function insertJobs(db: Queryable, jobs: readonly NewJob[], made: Made, no
     if (!valid!.named) throw new StaleNamesError();
     if (!valid!.young) throw tookTooLong();
   };
-  if (live.length > 0) await insert(INSERT_JOBS, live, await parametersOf(NEW_JOB_COLUMNS, live));
+  if (live.length > 0) {
+    const areAlike = NEW_JOB_COLUMNS.isPartShared(live);
+    const [columns, statement] = areAlike ? [ALIKE_COLUMNS, INSERT_ALIKE] : [NEW_JOB_COLUMNS, INSERT_JOBS];
+    await insert(statement, live, await parametersOf(columns, live));
+  }
   if (later.length > 0) {
     const rows = later.map((job) => job.row);
     await insert(INSERT_LATER, rows, await parametersOf(LATER_COLUMNS, later));
