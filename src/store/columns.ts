@@ -1,5 +1,6 @@
 import { PORTION, TimeSlice } from '../core/time-slice.js';
-import { plainArray, textArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
+import { textArray } from './array-text.js';
 
 /** The SQL types that parameters have. */
 export type SqlType = 'uuid' | 'text' | 'json' | 'int' | 'smallint' | 'bigint' | 'boolean';
@@ -15,6 +16,9 @@ export interface Column<Row> {
 
 /** A value as it is sent; JSON is a text. */
 export type Value = string | number | boolean | null;
+
+/** A parameter: a value, or an array of values. */
+export type Sent = Value | Buffer;
 
 /** The columns inside the text of a statement. */
 interface ColumnsInSql {
@@ -104,13 +108,13 @@ export class Columns<Row> {
   }
 
   /** The parameters for these rows, in the order of `inSql`. */
-  parameters(rows: readonly Row[]): Value[] {
+  parameters(rows: readonly Row[]): Sent[] {
     const isShared = this.isPartShared(rows);
     return this.inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0, isShared)));
   }
 
   /** The same, with pauses between the columns, so that thousands of rows do not block the event loop. */
-  async parametersInSlices(rows: readonly Row[]): Promise<Value[]> {
+  async parametersInSlices(rows: readonly Row[]): Promise<Sent[]> {
     const slice = new TimeSlice();
     const made: Parameter[] = [];
     const isShared = this.isPartShared(rows);
@@ -121,7 +125,7 @@ export class Columns<Row> {
     return this.inOrder(made);
   }
 
-  private inOrder(parameters: readonly Parameter[]): Value[] {
+  private inOrder(parameters: readonly Parameter[]): Sent[] {
     const arrays = parameters.filter((_, i) => this.listed.includes(this.columns[i]!));
     return [...arrays.map(({ array }) => array), ...parameters.slice(1).map(({ single }) => single)];
   }
@@ -133,13 +137,13 @@ export class Columns<Row> {
 }
 
 /** The parameters for any number of rows: pauses cost time, so there are none for a few. */
-export function parametersOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Value[] | Promise<Value[]> {
+export function parametersOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Sent[] | Promise<Sent[]> {
   return rows.length < PORTION ? columns.parameters(rows) : columns.parametersInSlices(rows);
 }
 
 /** What is sent for a column: an array, or the one value of all rows. */
 interface Parameter {
-  readonly array: string | null;
+  readonly array: string | Buffer | null;
   readonly single: Value;
 }
 
@@ -154,8 +158,11 @@ function parameterOf<Row>(
   return { array: arrayOf(type, rows.map(of)), single: null };
 }
 
-function arrayOf(type: SqlType, values: readonly Value[]): string {
-  return type === 'text' || type === 'json' ? textArray(values as (string | null)[]) : plainArray(values);
+/** An array of values as a parameter. */
+export function arrayOf(type: SqlType, values: readonly Value[]): string | Buffer {
+  return type === 'text' || type === 'json'
+    ? textArray(values as (string | null)[])
+    : binaryArray(type, values);
 }
 
 /** Whether there are rows and all have the same value. */

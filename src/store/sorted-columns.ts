@@ -1,7 +1,7 @@
 import { addAll } from '../core/long-lists.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
 import { inClaimOrder } from './batch-statement.js';
-import { type Column, isUniform, type Value } from './columns.js';
+import { arrayOf, type Column, isUniform, type Sent } from './columns.js';
 
 /** The columns inside the text of a statement. */
 interface SortedInSql {
@@ -64,21 +64,29 @@ export class SortedColumns<Row extends { readonly id: string }> {
   }
 
   /** The parameters for these rows, in the order of `inSql`. */
-  parameters(rows: readonly Row[]): (Value | Buffer)[] {
+  parameters(rows: readonly Row[]): Sent[] {
     const ordered = inClaimOrder(rows);
-    const parameters: (Value | Buffer)[] = [plainArray(ordered.map(({ id }) => id))];
+    const parameters: Sent[] = [
+      binaryArray(
+        'uuid',
+        ordered.map(({ id }) => id),
+      ),
+    ];
     for (const { type, of } of this.columns) {
       if (isUniform(ordered, of))
         parameters.push(of(ordered[0]!), null, ...(type === 'json' ? [null, null] : []));
       else if (type === 'json') addAll(parameters, [null, ...slices(ordered.map(of) as (string | null)[])]);
-      else parameters.push(null, plainArray(ordered.map((row) => of(row) ?? MISSING)));
+      else {
+        const values = ordered.map((row) => of(row) ?? MISSING);
+        parameters.push(null, arrayOf(type, values));
+      }
     }
     return parameters;
   }
 }
 
 /** Texts as one buffer, with the offset (counted from one) and the length of each; the length of a null is zero. */
-function slices(texts: readonly (string | null)[]): [Buffer, string, string] {
+function slices(texts: readonly (string | null)[]): [Buffer, Buffer, Buffer] {
   const parts = texts.map((text) => (text === null ? null : Buffer.from(text)));
   let end = 1;
   const begins = parts.map((part) => {
@@ -87,5 +95,12 @@ function slices(texts: readonly (string | null)[]): [Buffer, string, string] {
     return begin;
   });
   const bytes = Buffer.concat(parts.filter((part) => part !== null));
-  return [bytes, plainArray(begins), plainArray(parts.map((part) => part?.length ?? 0))];
+  return [
+    bytes,
+    binaryArray('int', begins),
+    binaryArray(
+      'int',
+      parts.map((part) => part?.length ?? 0),
+    ),
+  ];
 }

@@ -1,5 +1,5 @@
 import type { FailurePolicy, RunIf, RunningPolicy } from '../core/workflow.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
 import { Columns, parametersOf } from './columns.js';
 import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
 import type { Keep } from './idempotency.js';
@@ -185,7 +185,7 @@ async function insertWorkflow(
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(STEP_COLUMNS, placed)),
-    ...[plainArray(edges.parents), plainArray(edges.children)],
+    ...[binaryArray('int', edges.parents), binaryArray('int', edges.children)],
   ]);
   if (!valid!.named) throw new StaleNamesError();
   if (!valid!.young) throw tookTooLong();
