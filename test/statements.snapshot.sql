@@ -2193,7 +2193,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT job FROM
   handed) END AS ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
--- insert-alike-jobs
+-- insert-jobs
 WITH valid AS MATERIALIZED (
   SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
     JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
@@ -2210,39 +2210,6 @@ WITH valid AS MATERIALIZED (
     $18::int, $19::smallint, $20::bigint, $21::smallint, $22::smallint, $23::boolean, $24::bigint, $25::bigint,
     $26::bigint, $27::text, $28::text, $29::text, $30::text, $31::json, $32::json, $33::json, $34::text FROM
     unnest($10::uuid[], $11::json[], $12::int[]) u(id, payload, size_kib) WHERE (SELECT named AND young FROM valid)
-), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
-  WHERE (SELECT named AND young FROM valid)
-)
-SELECT named, young FROM valid;
-
--- insert-jobs
-WITH valid AS MATERIALIZED (
-  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
-    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
-      cardinality($4::int[])
-  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
-    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
-      named,
-    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
-), stored AS (
-  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
-    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent)
-  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
-    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
-    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
-    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
-    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
-    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
-    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
-    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
-    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
-    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
-    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
-    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -2312,6 +2279,39 @@ INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, ra
   $24::json[], $25::json[], $26::text[], $27::text[], $28::bigint[]) u(id, payload, size_kib, tenant, queue, needs,
   lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
   created_by, key, concurrency_key, target, backoff, requires, traceparent, schedule, occurrence);
+
+-- insert-varied-jobs
+WITH valid AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
+  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
+    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
+), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent)
+  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
+    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
+    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
+    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
+    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
+    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
+    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
+    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
+    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
+    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
+    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+  WHERE (SELECT named AND young FROM valid)
+)
+SELECT named, young FROM valid;
 
 -- insert-workflow
 WITH valid AS MATERIALIZED (

@@ -46,16 +46,16 @@ function insertInto(table: 'jobs' | 'later', names: string, rows: { source: stri
 }
 const FIRST_OF_ROWS = 10;
 
+/** For jobs that share their definition, as a single one does and those of a bulk mostly do. */
+const ALIKE_COLUMNS = NEW_JOB_COLUMNS.shared();
 const INSERT_JOBS = statement(
   'insert-jobs',
-  insertInto('jobs', NEW_JOB_COLUMNS.names, NEW_JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
+  insertInto('jobs', ALIKE_COLUMNS.names, ALIKE_COLUMNS.inSql(FIRST_OF_ROWS)),
 );
 
-/** For jobs that share their definition, as those of a bulk mostly do. */
-const ALIKE_COLUMNS = NEW_JOB_COLUMNS.shared();
-const INSERT_ALIKE = statement(
-  'insert-alike-jobs',
-  insertInto('jobs', ALIKE_COLUMNS.names, ALIKE_COLUMNS.inSql(FIRST_OF_ROWS)),
+const INSERT_VARIED = statement(
+  'insert-varied-jobs',
+  insertInto('jobs', NEW_JOB_COLUMNS.names, NEW_JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
 );
 
 /** A job to be stored: in `later` if it has an `admitAt`. */
@@ -178,7 +178,7 @@ async function insertJobs(db: Queryable, jobs: readonly NewJob[], made: Made, no
   };
   if (live.length > 0) {
     const areAlike = NEW_JOB_COLUMNS.isPartShared(live);
-    const [columns, statement] = areAlike ? [ALIKE_COLUMNS, INSERT_ALIKE] : [NEW_JOB_COLUMNS, INSERT_JOBS];
+    const [columns, statement] = areAlike ? [ALIKE_COLUMNS, INSERT_JOBS] : [NEW_JOB_COLUMNS, INSERT_VARIED];
     await insert(statement, live, await parametersOf(columns, live));
   }
   if (later.length > 0) {
