@@ -182,7 +182,10 @@ export class WorkflowExecutor {
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
     const tenants = new Map(sources.map(({ workflow, tenant }) => [workflow, tenant]));
-    const ready = plan.ready.map((step) => ({ ...step, tenant: tenants.get(step.workflow)! }));
+    const ready = plan.ready.map(({ id, delayMs, wait, refers, workflow }) => {
+      const tenant = tenants.get(workflow)!;
+      return { id, delayMs, wait, refers, workflow, tenant };
+    });
     return prepare(this.leader, ready, now);
   }
 
@@ -312,7 +315,8 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
   return edges.length;
 }
 
-function withWaits(steps: readonly StepChange[], { waiting }: Prepared): StepChange[] {
+function withWaits(steps: readonly StepChange[], { waiting }: Prepared): readonly StepChange[] {
+  if (waiting.length === 0) return steps;
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
   return steps.map((step) => ({ ...step, wakeAt: wakeAts.get(step.id) ?? null }));
 }
