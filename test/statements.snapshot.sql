@@ -363,6 +363,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ), ended_workflows AS (
   INSERT INTO punctual.tallies (at, tenant, workflows_succeeded, workflows_failed, workflows_cancelled)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
@@ -372,7 +373,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT EXISTS (SELECT 1 FROM own) AS own,
     (SELECT json_agg(l) FROM live l) AS live,
     (SELECT count(*) FROM postponed) AS postponed,
-    (SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL) AS steps,
+    (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps,
     (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
       'createdAt', a.created_at, 'failed', a.failed)) FROM advanced a WHERE a.is_over) AS over
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -611,8 +612,8 @@ SELECT $4, c.tenant, c.jobs,
 FROM (SELECT tenant, count(*) AS jobs FROM chosen GROUP BY tenant) c
 LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, lateness, jobs, lateness_ms)
   ON l.tenant = c.tenant
-  ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN array_agg(id) END AS
-    ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN ARRAY(SELECT id FROM
+    chosen) END AS ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- count-label-sets
 SELECT u.tenant, (
@@ -774,6 +775,7 @@ ended AS (
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
   SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
@@ -809,6 +811,7 @@ ended AS (
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
   SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
@@ -849,6 +852,7 @@ ended AS (
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
   SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
@@ -885,6 +889,7 @@ ended AS (
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
   SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
@@ -2184,7 +2189,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING c.job
 ), moved AS (
   DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
-  RETURNING j.*
+  RETURNING j.*, width_bucket(j.id, $5::uuid[]) AS place
 ), ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
@@ -2192,33 +2197,30 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     workflow, batch, fence, worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result,
     error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
-    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures +
+    nullif(($7::int[])[m.place], -1) END AS attempts, m.failures +
     (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
-    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] IN ('failed', 'timed-out'))::int AS
-    failures, m.losses + (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS
-    NULL THEN $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] = 'lost')::int
-    AS losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before,
-    coalesce(m.late_by, greatest(0, coalesce(CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
-    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN
-    $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)) AS late_by,
+    ELSE nullif(($19::smallint[])[m.place], -1) END] IN ('failed', 'timed-out'))::int AS failures, m.losses +
+    (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
+    ELSE nullif(($19::smallint[])[m.place], -1) END] = 'lost')::int AS losses, m.max_attempts, m.max_losses,
+    m.at_most_once, m.timeout_ms, m.created_at, m.start_before, coalesce(m.late_by, greatest(0, coalesce(CASE WHEN
+    ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[m.place], -1) END, CASE WHEN
+    ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[m.place], -1) END) - m.run_at)) AS late_by,
     m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
     m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, CASE WHEN ($7::int[]) IS NULL THEN $6::int
-    ELSE nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN
-    $8::uuid ELSE ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN
-    $10::bigint ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN
-    ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS
-    claimed_at, CASE WHEN $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM
-    ($30::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)),
+    ELSE nullif(($7::int[])[m.place], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN $8::uuid ELSE
+    ($9::uuid[])[m.place] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN $10::bigint ELSE
+    nullif(($11::bigint[])[m.place], -1) END AS epoch, CASE WHEN ($13::bigint[]) IS NULL THEN $12::bigint ELSE
+    nullif(($13::bigint[])[m.place], -1) END AS claimed_at, CASE WHEN $29::bytea IS NULL THEN $28::json ELSE
+    convert_from(substring($29::bytea FROM ($30::int[])[m.place] FOR nullif(($31::int[])[m.place], 0)),
     'UTF8')::json END AS progress, CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
-    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS started_at, $4::bigint AS finished_at,
+    nullif(($15::bigint[])[m.place], -1) END AS started_at, $4::bigint AS finished_at,
     ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN ($17::smallint[]) IS NULL THEN $16::smallint ELSE
-    nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS state,
+    nullif(($17::smallint[])[m.place], -1) END] AS state,
     ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
-    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL
-    THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id, $5::uuid[])] FOR
-    nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE WHEN $25::bytea IS
-    NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR
-    nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS error
+    ELSE nullif(($19::smallint[])[m.place], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL THEN $20::json ELSE
+    convert_from(substring($21::bytea FROM ($22::int[])[m.place] FOR nullif(($23::int[])[m.place], 0)),
+    'UTF8')::json END AS result, CASE WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea
+    FROM ($26::int[])[m.place] FOR nullif(($27::int[])[m.place], 0)), 'UTF8')::json END AS error
   FROM moved m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
@@ -2229,9 +2231,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $4::bigint FROM ended WHERE workflow IS NOT NULL
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS
-  ids, (SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL) AS steps FROM
-  ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  RETURNING job, workflow, state
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT id FROM
+  ended) END AS ids, (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps FROM ended)
+  SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- fold-tallies
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2483,8 +2486,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM unnest($5::uuid[], $6::int[], $7::bigint[]) u(job, fence, started_at)
   WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
   RETURNING c.job
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(job) END AS
-  ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT job FROM
+  handed) END AS ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- hold-workflow
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2521,19 +2524,10 @@ WITH valid AS MATERIALIZED (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires, traceparent)
-  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
-    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
-    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
-    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
-    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
-    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
-    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
-    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
-    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
-    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
-    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
-    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
+  SELECT u.id, coalesce(u.payload, $13::json), coalesce(u.size_kib, $14::int), $15::text, $16::int, $17::int,
+    $18::int, $19::smallint, $20::bigint, $21::smallint, $22::smallint, $23::boolean, $24::bigint, $25::bigint,
+    $26::bigint, $27::text, $28::text, $29::text, $30::text, $31::json, $32::json, $33::json, $34::text FROM
+    unnest($10::uuid[], $11::json[], $12::int[]) u(id, payload, size_kib) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -2603,6 +2597,39 @@ INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, ra
   $24::json[], $25::json[], $26::text[], $27::text[], $28::bigint[]) u(id, payload, size_kib, tenant, queue, needs,
   lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
   created_by, key, concurrency_key, target, backoff, requires, traceparent, schedule, occurrence);
+
+-- insert-varied-jobs
+WITH valid AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
+  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
+    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
+), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent)
+  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
+    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
+    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
+    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
+    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
+    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
+    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
+    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
+    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
+    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
+    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+  WHERE (SELECT named AND young FROM valid)
+)
+SELECT named, young FROM valid;
 
 -- insert-workflow
 WITH valid AS MATERIALIZED (
@@ -4400,8 +4427,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, jobs_requeued)
   SELECT $4::bigint, tenant, count(*) FILTER (WHERE outcome <> 'lost'), count(*) FILTER (WHERE outcome = 'lost')
   FROM again GROUP BY tenant
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
-  FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT id FROM
+  again) END AS ids FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- rotate-api-key
 WITH forgotten AS (

@@ -1,5 +1,5 @@
 import type { FailurePolicy, RunIf, RunningPolicy } from '../core/workflow.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
 import { Columns, parametersOf } from './columns.js';
 import { inTransaction, isMissingReference, type Pool, type Queryable, run, statement } from './database.js';
 import type { Keep } from './idempotency.js';
@@ -224,7 +224,7 @@ export async function insertWorkflow(
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(STEP_COLUMNS, placed)),
-    ...[plainArray(edges.parents), plainArray(edges.children)],
+    ...[binaryArray('int', edges.parents), binaryArray('int', edges.children)],
   ]);
   const [valid] = await storing.catch((error: unknown) => {
     throw definition && isMissingReference(error) ? noDefinition(definition.name, definition.version) : error;

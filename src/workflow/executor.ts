@@ -211,7 +211,10 @@ export class WorkflowExecutor {
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
     const workflows = new Map(sources.map(({ workflow, tenant, held }) => [workflow, { tenant, held }]));
-    const ready = plan.ready.map((step) => ({ ...step, ...workflows.get(step.workflow)! }));
+    const ready = plan.ready.map(({ id, delayMs, wait, inner, refers, workflow }) => {
+      const { tenant, held } = workflows.get(workflow)!;
+      return { id, delayMs, wait, inner, refers, workflow, tenant, held };
+    });
     return prepare(this.leader, ready, now);
   }
 
@@ -404,7 +407,8 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
 }
 
 /** The changes of steps with when they wake, and whether they only wait for their workflow. */
-function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): StepChange[] {
+function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): readonly StepChange[] {
+  if (waiting.length === 0 && !released.some(({ parked }) => parked)) return steps;
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
   const parked = new Map(released.map((step) => [step.id, step.parked]));
   return steps.map((step) => ({

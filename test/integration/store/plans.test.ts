@@ -339,6 +339,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'count-usage': (db) => countJobs(db, TENANT, { liveJobs: 100, laterJobs: 100 }, 0),
   'count-schedules': (db) => countSchedules(db, TENANT, 100),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], shard.made(), 0),
+  'insert-varied-jobs': async (db) =>
+    submitJobs(db, [await shard.newJob(), await shard.newJob()], shard.made(), 0),
   'insert-keys, find-keys': async (db) => registerKeys(db, [await keyed()], 0),
   'find-holders': async (db) => findHolders(db, [{ job: await keyed(), holder: ID }]),
   'take-over-keys': async (db) => takeOverKeys(db, [{ job: await keyed(), holder: ID }]),
