@@ -1,5 +1,6 @@
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { checkScheduleParts } from '../core/nested-options.js';
+import type { WorkflowDefinition } from '../core/workflow/workflow-builder.js';
 import { type BatchOptions, buildBatch, type Member } from './batch-handle.js';
 import {
   type BuiltSchedule,
@@ -10,7 +11,6 @@ import {
   whenOf,
 } from './schedule-handle.js';
 import type { RunScheduleEntry } from './schedules-as-code.js';
-import type { WorkflowDefinition } from './workflow-builder.js';
 
 /** Schedules of workflows and batches. */
 

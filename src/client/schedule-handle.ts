@@ -1,3 +1,4 @@
+import { buildSubmission, momentOf } from '../core/build-submission.js';
 import type { Duration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
@@ -8,7 +9,6 @@ import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core
 import type { Transport } from '../transport/transport.js';
 import type { JobHandle } from './job-handle.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from './pages.js';
-import { buildSubmission, momentOf } from './task-submission.js';
 
 /** Options of every schedule, whatever it runs. */
 export interface RunScheduleOptions

@@ -269,6 +269,7 @@ export interface ClusterView {
 export type Gate =
   | 'parents'
   | 'event'
+  | 'workflow'
   | 'due-time'
   | 'hold'
   | 'cluster-paused'
@@ -435,6 +436,18 @@ export const COUNTERS = [
   'staleFailures',
   'occurrencesLate',
   'occurrencesMissed',
+  'workflowsSubmitted',
+  'workflowsRetried',
+  'workflowsSucceeded',
+  'workflowsFailed',
+  'workflowsCancelled',
+  'stepsSkipped',
+  'batchesSubmitted',
+  'batchesStarted',
+  'batchesSucceeded',
+  'batchesFailed',
+  'batchesCancelled',
+  'batchesTimedOut',
 ] as const;
 export type Counter = (typeof COUNTERS)[number];
 export type Counts = Readonly<Record<Counter, number>>;

@@ -63,8 +63,10 @@ export class Upkeep {
       every(MINUTE_MS, 'publish limits', () => this.publishLimits(), 0),
       every(MINUTE_MS, 'fold counts', () => this.foldCounts()),
       every(MINUTE_MS, 'make days', () => this.makeDays()),
-      every(MINUTE_MS, 'remove days', () => this.oldDays.runOnce()),
-      every(MINUTE_MS, 'forget old', () => this.forgetOld()),
+      // After days were made: no day can be detached while another one is attached.
+      every(MINUTE_MS, 'remove days', () => this.oldDays.runOnce(), 2 * AFTER_TAKEOVER_MS),
+      // After the removal of days, which says what may be forgotten.
+      every(MINUTE_MS, 'forget old', () => this.forgetOld(), 3 * AFTER_TAKEOVER_MS),
       every(MINUTE_MS, 'forget versions', () => this.forgetVersions()),
       every(MINUTE_MS, 'forget workers', () => this.forgetWorkers()),
       every(MINUTE_MS, 'forget nodes', () =>

@@ -4,9 +4,9 @@ import { runCli } from '../../../src/cli/program.js';
 import { member } from '../../../src/client/batch-handle.js';
 import { scheduleBatch, scheduleWorkflow } from '../../../src/client/run-schedules.js';
 import { schedule } from '../../../src/client/schedules-as-code.js';
-import { workflow } from '../../../src/client/workflow-builder.js';
 import { task } from '../../../src/core/task.js';
 import type { ScheduleView } from '../../../src/core/wire.js';
+import { workflow } from '../../../src/core/workflow/workflow-builder.js';
 import { cliUnderTest } from '../../cli-under-test.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
 

@@ -1,8 +1,8 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
-import { workflow } from '../../../src/client/workflow-builder.js';
 import { task } from '../../../src/core/task.js';
+import { workflow } from '../../../src/core/workflow/workflow-builder.js';
 import type { StoredWorkflowDefinition, Workflow } from '../../../src/core/workflow.js';
 import { cliUnderTest } from '../../cli-under-test.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';

@@ -1,5 +1,5 @@
-import { invalid, messageOf } from '../core/errors.js';
-import { INPUT } from '../core/workflow.js';
+import { invalid, messageOf } from '../errors.js';
+import { INPUT } from '../workflow.js';
 
 /**
  * What stands for a result that is not there yet, in the inputs of later steps. Reading a field of it makes a reference to
