@@ -114,17 +114,17 @@ mine AS MATERIALIZED (
     created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
     admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
-    refers, hold, template, ok, bad, workflow, tenant, added_by)
-  SELECT u.id, coalesce(u.name, $131::text), coalesce(u.place, $132::int), coalesce(u.run_if, $133::text),
-    coalesce(u.parents, $134::int), coalesce(u.parents_left, $135::int), coalesce(u.released, $136::boolean),
-    coalesce(u.delay_ms, $137::bigint), coalesce(u.wait, $138::json), coalesce(u.wake_at, $139::bigint),
-    coalesce(u.refers, $140::boolean), coalesce(u.hold, $141::boolean), coalesce(u.template, $142::json),
-    coalesce(u.ok, $143::int), coalesce(u.bad, $144::int), $6::uuid, $7::text, $4::uuid FROM unnest($116::uuid[],
-    $117::text[], $118::int[], $119::text[], $120::int[], $121::int[], $122::boolean[], $123::bigint[],
-    $124::json[], $125::bigint[], $126::boolean[], $127::boolean[], $128::json[], $129::int[], $130::int[]) u(id,
-    name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at, refers, hold, template, ok, bad)
-    WHERE EXISTS (SELECT 1 FROM own)
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
+  SELECT u.id, coalesce(u.name, $132::text), coalesce(u.place, $133::int), coalesce(u.run_if, $134::text),
+    coalesce(u.parents, $135::int), coalesce(u.parents_left, $136::int), coalesce(u.released, $137::boolean),
+    coalesce(u.delay_ms, $138::bigint), coalesce(u.wait, $139::json), coalesce(u.inner_graph, $140::json),
+    coalesce(u.wake_at, $141::bigint), coalesce(u.refers, $142::boolean), coalesce(u.hold, $143::boolean),
+    coalesce(u.template, $144::json), coalesce(u.ok, $145::int), coalesce(u.bad, $146::int), $6::uuid, $7::text,
+    $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[], $120::int[], $121::int[],
+    $122::boolean[], $123::bigint[], $124::json[], $125::json[], $126::bigint[], $127::boolean[], $128::boolean[],
+    $129::json[], $130::int[], $131::int[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms,
+    wait, inner_graph, wake_at, refers, hold, template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
   SELECT e.parent, e.child FROM unnest($11::uuid[], $12::uuid[]) e(parent, child) WHERE EXISTS (SELECT 1 FROM own)
@@ -2607,19 +2607,20 @@ WITH valid AS MATERIALIZED (
     at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
     requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
-    refers, hold, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.run_if, $137::text),
-    coalesce(u.parents, $138::int), coalesce(u.parents_left, $139::int), coalesce(u.released, $140::boolean),
-    coalesce(u.delay_ms, $141::bigint), coalesce(u.wait, $142::json), coalesce(u.wake_at, $143::bigint),
-    coalesce(u.refers, $144::boolean), coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json), $10::uuid,
-    $11::text FROM unnest($122::uuid[], $123::text[], $124::int[], $125::text[], $126::int[], $127::int[],
-    $128::boolean[], $129::bigint[], $130::json[], $131::bigint[], $132::boolean[], $133::boolean[], $134::json[])
-    u(id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at, refers, hold, template)
-    WHERE EXISTS (SELECT 1 FROM made)
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    wake_at, refers, hold, template, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $136::text), coalesce(u.place, $137::int), coalesce(u.run_if, $138::text),
+    coalesce(u.parents, $139::int), coalesce(u.parents_left, $140::int), coalesce(u.released, $141::boolean),
+    coalesce(u.delay_ms, $142::bigint), coalesce(u.wait, $143::json), coalesce(u.inner_graph, $144::json),
+    coalesce(u.wake_at, $145::bigint), coalesce(u.refers, $146::boolean), coalesce(u.hold, $147::boolean),
+    coalesce(u.template, $148::json), $10::uuid, $11::text FROM unnest($122::uuid[], $123::text[], $124::int[],
+    $125::text[], $126::int[], $127::int[], $128::boolean[], $129::bigint[], $130::json[], $131::json[],
+    $132::bigint[], $133::boolean[], $134::boolean[], $135::json[]) u(id, name, place, run_if, parents,
+    parents_left, released, delay_ms, wait, inner_graph, wake_at, refers, hold, template) WHERE EXISTS (SELECT 1
+    FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($147::int[], $148::int[]) e(parent,
+  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($149::int[], $150::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
@@ -2979,7 +2980,8 @@ WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
 -- list-workflows
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
   w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
-  w.definition_version, w.schedule, w.occurrence FROM punctual.workflows w
+  w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
+  (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow FROM punctual.workflows w
 WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
   AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
   AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
@@ -3351,7 +3353,7 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
 
 -- read-edges
 SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
-  s.outcome, s.delay_ms AS "delayMs", s.wait, s.refers
+  s.outcome, s.delay_ms AS "delayMs", s.wait, s.inner_graph IS NOT NULL AS inner, s.refers
 FROM (
   SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
   CROSS JOIN LATERAL (
@@ -3379,7 +3381,8 @@ WHERE s.workflow = $1 AND s.tenant = $2;
 
 -- read-graph-steps
 SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
-  h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+  s.added_by AS "addedBy", s.inner_graph IS NOT NULL AS inner, h.id IS NOT NULL AS "hasHistory",
+    coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
 FROM punctual.steps s
 LEFT JOIN LATERAL (
   SELECT h.id, h.at_most_once, h.attempts FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at,
@@ -3395,6 +3398,10 @@ LEFT JOIN LATERAL (
     punctual.job_history_kept e) h
   WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = s.finished_at LIMIT 1) h ON true
 WHERE s.workflow = $1::uuid ORDER BY s.place;
+
+-- read-inner-graph
+SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome
+  IS NULL;
 
 -- read-job
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
@@ -3449,7 +3456,7 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid
 
 -- read-joiners
 SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
-WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL ORDER BY s.id;
+WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL;
 
 -- read-ledger
   SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
@@ -3605,7 +3612,9 @@ LEFT JOIN LATERAL (
 
 -- read-sources
 SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-  w.steps_left AS "stepsLeft", w.failed, w.held
+  w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
+  (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+  (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
 FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
 JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow;
 
@@ -3658,7 +3667,8 @@ CROSS JOIN LATERAL (
   LIMIT 1) m;
 
 -- read-steps
-SELECT s.id, s.name, s.place, s.run_if, s.added_by, coalesce(s.finished_at, o.finished_at) AS finished_at,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
+  finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
@@ -3685,7 +3695,8 @@ SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents),
     'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
 
 -- read-steps-named
-SELECT s.id, s.name, s.place, s.run_if, s.added_by, coalesce(s.finished_at, o.finished_at) AS finished_at,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
+  finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
@@ -3722,7 +3733,9 @@ SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON
 WHERE l.submission IS NOT NULL;
 
 -- read-submitted-steps
-SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.refers, s.hold,
+SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.inner_graph AS inner,
+  s.refers,
+  s.hold,
   s.added_by IS NOT NULL AS "isAdded",
   CASE WHEN s.refers THEN s.template ELSE m.payload END AS payload,
   q.name AS queue, m.rank, m.max_attempts AS "maxAttempts", m.max_losses AS "maxLosses",
@@ -3807,11 +3820,12 @@ FROM punctual.audit_chain c LEFT JOIN LATERAL (
 ORDER BY e.id;
 
 -- read-unended-steps
-SELECT s.id, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
+SELECT s.id, s.inner_workflow AS inner, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
   coalesce(l.attempts, j.attempts) AS attempts, c.job IS NOT NULL AS claimed, (l.id IS NULL AND j.id IS NULL) AS
     gone
 FROM (
-  SELECT s.id, s.parked FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
+  SELECT s.id, s.inner_workflow, s.parked FROM punctual.steps s
+  WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
   ORDER BY s.id LIMIT $3) s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked, l.attempts FROM punctual.later l WHERE l.id = s.id LIMIT 1) l ON true
@@ -3824,8 +3838,8 @@ SELECT w.id, w.tenant, w.run, w.stopping, w.running, w.held FROM punctual.workfl
 WHERE NOT w.swept ORDER BY w.id LIMIT $1;
 
 -- read-wait
-SELECT s.wait, s.wake_at AS "wakeAt" FROM punctual.steps s WHERE s.id = $1::uuid AND s.released AND s.wait IS NOT
-  NULL;
+SELECT s.wait, s.wake_at AS "wakeAt", s.inner_workflow AS inner FROM punctual.steps s
+WHERE s.id = $1::uuid AND s.released AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL);
 
 -- read-waiting
 SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
@@ -3847,12 +3861,12 @@ SELECT l.id, l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at AS "runAt", l.
 l.attempts + 1 AS fence, l.size_kib AS "sizeKib" FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked;
 
 -- read-waiting-steps
-SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s
+SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner FROM punctual.steps s
 WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL;
 
 -- read-woken-steps
-SELECT s.id, s.workflow, s.tenant, s.wait, coalesce((SELECT w.held FROM punctual.workflows w WHERE w.id =
-  s.workflow), false) AS held
+SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner, coalesce((SELECT w.held FROM
+  punctual.workflows w WHERE w.id = s.workflow), false) AS held
 FROM punctual.steps s
 WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
   AND NOT EXISTS (SELECT 1 FROM punctual.outbox o WHERE o.job = s.id)
@@ -3873,7 +3887,9 @@ WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 -- read-workflow
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
 w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
-w.definition_version, w.schedule, w.occurrence FROM punctual.workflows w WHERE w.tenant = $1 AND w.id = $2::uuid;
+w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
+(SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow FROM punctual.workflows w
+  WHERE w.tenant = $1 AND w.id = $2::uuid;
 
 -- read-workflow-definition
 SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
@@ -4075,14 +4091,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ), changed AS (
-  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-    wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $18::boolean[])
-    u(id, parents_left, ok, bad, released, wake_at, parked)
+  UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad,
+    released = u.released, wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL,
+    inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $21::boolean[],
+    $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parked, parents)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), removed AS (
+  DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_below AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_above AS (
+  DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
-  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-    stopping = NULL, ended_at = NULL
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried)
@@ -4140,22 +4163,29 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ), changed AS (
-  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-    wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $18::boolean[])
-    u(id, parents_left, ok, bad, released, wake_at, parked)
+  UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad,
+    released = u.released, wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL,
+    inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $21::boolean[],
+    $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parked, parents)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), removed AS (
+  DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_below AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_above AS (
+  DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
-  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-    stopping = NULL, ended_at = NULL
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried)
   SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
-  SELECT $2::bigint, $19::uuid, $20::bigint, $21::text, $22::uuid, $23::text, $24::text, $25::text, $26::text,
-    $27::text, $28::text, $29::json, $30::json, $31::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $22::uuid, $23::bigint, $24::text, $25::uuid, $26::text, $27::text, $28::text, $29::text,
+    $30::text, $31::text, $32::json, $33::json, $34::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- replace-later
@@ -4601,6 +4631,16 @@ FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_compl
   jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
   occurrences_late, occurrences_missed, lateness_ms, lateness FROM punctual.tallies) t
 WHERE $1::text IS NULL OR tenant = $1;
+
+-- tie-inner-workflow
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), tied AS (
+  UPDATE punctual.steps s SET inner_workflow = $5::uuid, wake_at = NULL
+  WHERE s.id = $4::uuid AND EXISTS (SELECT 1 FROM term) RETURNING s.id
+), answer AS (
+  UPDATE punctual.workflows w SET outer_step = $4::uuid, depth = $6::int
+  WHERE w.id = $5::uuid AND EXISTS (SELECT 1 FROM tied) RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- unpark-steps
 WITH term AS (SELECT 1 AS held FROM punctual.leases

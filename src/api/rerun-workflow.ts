@@ -5,7 +5,7 @@ import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { JobDefinition } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { FIRST_UUID } from '../core/uuid.js';
-import type { ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow.js';
+import type { ParsedInner, ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow.js';
 import type { Waits } from '../core/workflow/waiting.js';
 import type { Queryable } from '../store/database.js';
 import { readSubmittedSteps, type SubmittedStep } from '../store/read-submitted-steps.js';
@@ -16,6 +16,14 @@ const PORTION = 200;
 /** Steps and edges that are worked on before the time slice is checked again. */
 const LOOK_EVERY = 500;
 
+/** What a workflow is submitted again with. */
+export interface RerunContext {
+  readonly now: number;
+  readonly maxBytes: number;
+  /** Checks a workflow that is a step, from its text. */
+  readonly parseInner: (text: string) => Promise<ParsedInner>;
+}
+
 /**
  * A workflow as it was submitted, to be submitted again: its graph, what its steps say, and payloads with their references.
  * What a schema or a task said when it was submitted is part of its jobs, and holds again. `startBefore` is left out, as by a
@@ -25,7 +33,7 @@ export async function submittedWorkflow(
   db: Queryable,
   row: WorkflowRow,
   key: string | null,
-  { now, maxBytes }: { readonly now: number; readonly maxBytes: number },
+  { now, maxBytes, parseInner }: RerunContext,
 ): Promise<ParsedWorkflow> {
   const read = await readAll(db, row, maxBytes);
   const indexes = new Map(read.map(({ id }, i) => [id, i]));
@@ -41,11 +49,12 @@ export async function submittedWorkflow(
   const steps: ParsedStep[] = [];
   for (const [i, step] of read.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    const { name, runIf, delayMs, refers, wait, payload } = step;
+    const { name, runIf, delayMs, refers, wait, inner, payload } = step;
     const theirs = parents[i]!.sort((a, b) => a - b);
     steps.push({
       ...{ name, runIf, delayMs, refers, payload, parents: theirs, definition: definitions.of(step) },
       wait: wait === null ? null : (JSON.parse(wait) as Waits),
+      inner: inner === null ? null : await parseInner(inner),
     });
   }
   const { name, on_failure: onFailure, running } = row;
@@ -62,7 +71,7 @@ async function readAll(db: Queryable, row: WorkflowRow, maxBytes: number): Promi
     for (const step of page) {
       if (step.isAdded) continue;
       if (step.queue === null) throw gone(row.id);
-      bytes += Buffer.byteLength(step.payload);
+      bytes += Buffer.byteLength(step.payload) + Buffer.byteLength(step.inner ?? '');
       steps.push(step);
     }
     if (bytes > maxBytes) throw tooLarge(row.id, maxBytes);

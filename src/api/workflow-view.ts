@@ -37,6 +37,8 @@ interface ShownStep extends TimedStep {
   readonly runIf: RunIf;
   /** The step that added it. */
   readonly addedBy: string | null;
+  /** The workflow that it has started. */
+  readonly workflow: string | null;
 }
 
 /** Reads the steps of a workflow and writes it. Both go in portions, so that ten thousand steps hold up nobody. */
@@ -54,22 +56,15 @@ export function viewOfNew(workflow: NewWorkflow): Promise<WorkflowText> {
   for (const [i, parent] of edges.parents.entries()) parents[edges.children[i]!]!.push(parent);
   const steps = workflow.steps.map(
     ({ name: step, row, blocked, runIf }, i): ShownStep => ({
-      ...{
-        id: row.id,
-        name: step,
-        runIf,
-        addedBy: null,
-        finishedAt: null,
-        parents: parents[i]!.sort(inOrder),
-      },
-      state: blocked ? 'blocked' : 'pending',
+      ...{ id: row.id, name: step, runIf, addedBy: null, workflow: null, finishedAt: null },
+      ...{ parents: parents[i]!.sort(inOrder), state: blocked ? 'blocked' : 'pending' },
     }),
   );
   const listed: ListedWorkflow = {
     ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
     scheduledAt: maybeTime(scheduled?.occurrence ?? null),
     ...{ state: 'running', run: 1, onFailure, running, stopping: null },
-    ...{ held: false, rerunOf },
+    ...{ held: false, rerunOf, parent: null },
     progress: { steps: steps.length, ended: 0, failed: 0 },
     createdAt: time(createdAt),
     createdBy,
@@ -98,7 +93,10 @@ async function readShown(db: Queryable, { tenant, id }: WorkflowRow): Promise<Sh
       row.parents === null ? [] : row.parents.split(',').flatMap((each) => indexes.get(each) ?? []);
     const adder = row.added_by === null ? undefined : indexes.get(row.added_by);
     const addedBy = adder === undefined ? null : rows[adder]!.name;
-    steps.push({ id: row.id, name, state, runIf, addedBy, finishedAt, parents: parents.sort(inOrder) });
+    steps.push({
+      ...{ id: row.id, name, state, runIf, addedBy, workflow: row.inner_workflow, finishedAt },
+      parents: parents.sort(inOrder),
+    });
   }
   return steps;
 }
@@ -140,10 +138,10 @@ async function write(
 ): Promise<WorkflowText> {
   const slice = new TimeSlice();
   const texts: string[] = [];
-  for (const [i, { id, name, state, runIf, addedBy, finishedAt, parents }] of steps.entries()) {
+  for (const [i, { name, parents, finishedAt, ...rest }] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
     const after = parents.map((parent) => steps[parent]!.name);
-    const step: WorkflowStepView = { id, state, after, runIf, addedBy, finishedAt: maybeTime(finishedAt) };
+    const step: WorkflowStepView = { ...rest, after, finishedAt: maybeTime(finishedAt) };
     texts.push(`${JSON.stringify(name)}:${JSON.stringify(step)}`);
   }
   const head = JSON.stringify({ ...listed, criticalPath }).slice(0, -1);
@@ -152,14 +150,10 @@ async function write(
 
 /** Steps that were added to a workflow. */
 export function addedSteps(workflow: string, steps: readonly NamedStepRow[]): AddedSteps {
-  const jobs = steps.map(({ id, name, state, after, run_if: runIf, adder, finished_at }) => {
+  const jobs = steps.map((row) => {
+    const { id, name, state, after, run_if: runIf, adder: addedBy, inner_workflow: workflow } = row;
     const step: WorkflowStepView = {
-      id,
-      state,
-      after,
-      runIf,
-      addedBy: adder,
-      finishedAt: maybeTime(finished_at),
+      ...{ id, state, after, runIf, addedBy, workflow, finishedAt: maybeTime(row.finished_at) },
     };
     return [name, step] as const;
   });
@@ -175,6 +169,8 @@ export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
     ...{ state, run, onFailure: row.on_failure, running: row.running, stopping },
     ...{ held, rerunOf: row.rerun_of },
     progress: { steps, ended: steps - steps_left, failed },
+    parent:
+      row.outer_workflow && row.outer_step ? { workflow: row.outer_workflow, job: row.outer_step } : null,
     createdAt: time(row.created_at),
     createdBy: row.created_by,
     endedAt: maybeTime(row.ended_at),

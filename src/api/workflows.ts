@@ -13,9 +13,17 @@ import {
 } from '../core/schemas/workflow.js';
 import { parsePayload } from '../core/submission.js';
 import { LAST_UUID } from '../core/uuid.js';
-import { type ParsedWorkflow, parseWorkflow, readWorkflowForm } from '../core/workflow/parse-workflow.js';
+import {
+  allSteps,
+  type ParsedWorkflow,
+  parseInnerStep,
+  parseWorkflow,
+  readWorkflowForm,
+  type WorkflowContext,
+} from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
+import { withInner } from '../store/new-workflow.js';
 import { listWorkflows, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import type { Requested } from '../store/requested.js';
 import type { NewWorkflow } from '../store/submit-workflow.js';
@@ -268,12 +276,22 @@ async function submitWorkflow(
   const read = readWorkflowForm(body);
   const { form, definition } =
     'definition' in read ? await graphOf(shard, caller, read) : { form: read, definition: null };
-  const tasks = await findTasks(shard, tenant, Object.values(form.jobs));
-  const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
+  const context = await contextFor(node, shard, tenant, form.jobs);
   const parsed = await parseWorkflow(form, context).catch((error: unknown) => {
     throw definition ? ofDefinition(error) : error;
   });
   return storeWorkflow(shard, caller, parsed, definition, call);
+}
+
+/** The limits for the steps of a workflow, and what their tasks say. */
+async function contextFor(
+  node: NodeContext,
+  shard: Shard,
+  tenant: string,
+  jobs: Readonly<Record<string, unknown>>,
+): Promise<WorkflowContext> {
+  const tasks = await findTasks(shard, tenant, [...allSteps(jobs)]);
+  return { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
 }
 
 /** Submits a workflow again; a version of a definition that it was started from is there for as long as it is. */
@@ -286,8 +304,13 @@ async function rerunWorkflow(
 ): Promise<Answer> {
   const shard = node.shardOf(caller.tenant);
   const row = await mustRead(shard, caller, id);
-  const limits = { now: shard.clock.now(), maxBytes: MANY_PAYLOADS(node.config) };
-  const parsed = await submittedWorkflow(shard.hot, row, key, limits);
+  const parseInner = async (text: string) => {
+    const { jobs } = JSON.parse(text) as { readonly jobs: Record<string, unknown> };
+    return parseInnerStep(text, await contextFor(node, shard, caller.tenant, jobs));
+  };
+  const now = shard.clock.now();
+  const maxBytes = MANY_PAYLOADS(node.config);
+  const parsed = await submittedWorkflow(shard.hot, row, key, { now, maxBytes, parseInner });
   return storeWorkflow(shard, caller, parsed, listedWorkflow(row).definition, call);
 }
 
@@ -301,15 +324,16 @@ async function storeWorkflow(
 ): Promise<Answer> {
   const { tenant, actor } = caller;
   const quotas = await shard.quotas.of(tenant);
-  for (const { name, wait, definition, payload } of parsed.steps) {
-    if (limitsOf(caller) && wait === null) mustAllow(caller, definition);
+  const all = withInner(parsed.steps);
+  for (const { name, wait, inner, definition, payload } of all) {
+    if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
     if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
   }
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };
   const answerTo = async (workflow: NewWorkflow) =>
     new Answer(201, await viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
-  return withinRate(shard, tenant, quotas, parsed.steps.length, async () => {
+  return withinRate(shard, tenant, quotas, all.length, async () => {
     for (let tries = 1; ; tries += 1) {
       const stored = await shard.submitter.submitWorkflow(
         owner,

@@ -1,13 +1,13 @@
 import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
+import type { BuiltWorkflow } from '../core/workflow/workflow-builder.js';
 import type { ListedWorkflow, Workflow, WorkflowState } from '../core/workflow.js';
 import type { Transport } from '../transport/transport.js';
 import { EndWait } from './end-wait.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
 import type { Jobs, ResultOptions } from './job-handle.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
-import type { BuiltWorkflow } from './workflow-builder.js';
 
 /** Options of one start of a workflow. */
 export interface StartOptions extends RepeatableRequest {

@@ -1,4 +1,6 @@
 import type { EndState } from '../core/job.js';
+import type { Waits } from '../core/workflow/waiting.js';
+import type { RunIf } from '../core/workflow.js';
 import { plainArray } from './array-text.js';
 import { byIndex } from './batch-statement.js';
 import { Columns, parametersOf } from './columns.js';
@@ -12,7 +14,7 @@ import {
   WHILE_TERM_LASTS,
 } from './leader-statement.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
-import { LATER_COLUMNS, type PlacedStep, STEP_COLUMNS } from './submit-workflow.js';
+import { LATER_COLUMNS, type NewStep, type PlacedStep, STEP_COLUMNS } from './submit-workflow.js';
 
 /**
  * Adding steps to a workflow that runs. The executor reads what the new steps are put beside, decides about them in memory,
@@ -89,13 +91,13 @@ const READ_JOINERS = statement(
   'read-joiners',
   `
     SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON ${byIndex('s.id', 'e.child')}
-    WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL ORDER BY s.id`,
+    WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL`,
 );
 
 /** The steps that wait for a step and are not decided about. */
 export async function readJoiners(db: Queryable, step: string): Promise<string[]> {
   const rows = await run<{ id: string }>(db, READ_JOINERS, [step]);
-  return rows.map(({ id }) => id);
+  return rows.map(({ id }) => id).sort();
 }
 
 const FIND_BELOW = statement(
@@ -117,6 +119,22 @@ export async function findBelow(
 ): Promise<string | null> {
   const [row] = await run<{ id: string }>(db, FIND_BELOW, [from, wanted]);
   return row?.id ?? null;
+}
+
+/** A step that is to be added. */
+export interface Draft {
+  readonly id: string;
+  readonly name: string;
+  readonly runIf: RunIf;
+  readonly delayMs: number;
+  readonly wait: Waits | null;
+  /** The workflow that it starts, if it runs no job. */
+  readonly inner: object | null;
+  readonly refers: boolean;
+  /** Names of steps, new ones and others. */
+  readonly after: readonly string[];
+  /** Its job as it is stored, by whether it is blocked. */
+  make(blocked: boolean): Omit<NewStep, 'parents' | 'wakeAt'>;
 }
 
 /** A step to be added, with what its parents that have ended came to. */

@@ -28,7 +28,8 @@ const arm = (from: string, alias: string, of: string) =>
 const READ_SUBMITTED = statement(
   'read-submitted-steps',
   `
-    SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.refers, s.hold,
+    SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.inner_graph AS inner, s.refers,
+      s.hold,
       s.added_by IS NOT NULL AS "isAdded",
       CASE WHEN s.refers THEN s.template ELSE m.payload END AS payload,
       q.name AS queue, m.rank, m.max_attempts AS "maxAttempts", m.max_losses AS "maxLosses",
@@ -61,6 +62,8 @@ export interface SubmittedStep extends Record<string, unknown> {
   readonly runIf: RunIf;
   readonly delayMs: number;
   readonly wait: string | null;
+  /** The workflow that it is. */
+  readonly inner: string | null;
   readonly refers: boolean;
   readonly hold: boolean;
   /** Whether another step added it: it was no part of the submission. */

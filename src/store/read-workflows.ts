@@ -10,7 +10,8 @@ import type { Stopping } from './workflow-portions.js';
 
 const COLUMNS = `w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
       w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
-      w.definition_version, w.schedule, w.occurrence`;
+      w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
+      (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow`;
 
 const READ_WORKFLOW = statement(
   'read-workflow',
@@ -48,6 +49,11 @@ export interface WorkflowRow extends Record<string, unknown> {
   readonly created_at: number;
   readonly created_by: string;
   readonly ended_at: number | null;
+  /** How many workflows are around it. */
+  readonly depth: number;
+  /** The step of another workflow that it is, and that workflow. */
+  readonly outer_step: string | null;
+  readonly outer_workflow: string | null;
   readonly definition: string | null;
   readonly definition_version: number | null;
   readonly schedule: string | null;
@@ -85,7 +91,7 @@ export function listWorkflows(
 }
 
 /** Steps with the states of their jobs, in one statement over all places. */
-const STEPS = `s.id, s.name, s.place, s.run_if, s.added_by, coalesce(s.finished_at, o.finished_at) AS finished_at,
+const STEPS = `s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS finished_at,
       CASE WHEN s.outcome IS NOT NULL THEN s.outcome
         WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
         WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
@@ -131,6 +137,8 @@ export interface StepRow extends Record<string, unknown> {
   readonly state: JobState;
   /** The job that added it; null if it was submitted with the workflow. */
   readonly added_by: string | null;
+  /** The workflow that it has started. */
+  readonly inner_workflow: string | null;
 }
 
 /** A step of a whole workflow. */
@@ -330,14 +338,18 @@ export async function readStepHold(db: Queryable, step: string): Promise<StepHol
 
 const READ_WAIT = statement(
   'read-wait',
-  'SELECT s.wait, s.wake_at AS "wakeAt" FROM punctual.steps s WHERE s.id = $1::uuid AND s.released AND s.wait IS NOT NULL',
+  `
+    SELECT s.wait, s.wake_at AS "wakeAt", s.inner_workflow AS inner FROM punctual.steps s
+    WHERE s.id = $1::uuid AND s.released AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL)`,
 );
 
 /** What a step waits for besides other steps. */
 export interface WaitRow extends Record<string, unknown> {
-  /** JSON text. */
-  readonly wait: string;
+  /** JSON text; null if it starts a workflow. */
+  readonly wait: string | null;
   readonly wakeAt: number | null;
+  /** The workflow that it has started. */
+  readonly inner: string | null;
 }
 
 /** What a step waits for whose parents have ended; null if it waits for nothing. */

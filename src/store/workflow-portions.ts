@@ -68,7 +68,7 @@ const READ_EDGES = statement(
   'read-edges',
   `
     SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
-      s.outcome, s.delay_ms AS "delayMs", s.wait, s.refers
+      s.outcome, s.delay_ms AS "delayMs", s.wait, s.inner_graph IS NOT NULL AS inner, s.refers
     FROM (
       SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
       CROSS JOIN LATERAL (
@@ -81,7 +81,9 @@ const READ_SOURCES = statement(
   'read-sources',
   `
     SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-      w.steps_left AS "stepsLeft", w.failed, w.held
+      w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
+      (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+      (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
     FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON ${byIndex('s.id', 'u.id')}
     JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}`,
 );
@@ -100,6 +102,8 @@ export interface StepCounts {
   readonly delayMs: number;
   /** JSON. */
   readonly wait: string | null;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
   readonly refers: boolean;
 }
 
@@ -124,6 +128,11 @@ export interface ReadSource extends Record<string, unknown> {
   readonly stepsLeft: number;
   readonly failed: number;
   readonly held: boolean;
+  /** The step of another workflow that its workflow is, and that workflow. */
+  readonly outerStep: string | null;
+  readonly outerWorkflow: string | null;
+  /** The workflow that the step has started, if it still runs. */
+  readonly innerRunning: string | null;
 }
 
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';

@@ -160,6 +160,7 @@ export const Why = Type.Object(
       [
         'parents',
         'event',
+        'workflow',
         'due-time',
         'hold',
         'cluster-paused',

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
-import { workflow } from '../../../src/client/workflow-builder.js';
 import { WorkflowFailedError } from '../../../src/client/workflow-handle.js';
 import { PermanentError, task } from '../../../src/core/task.js';
+import { workflow } from '../../../src/core/workflow/workflow-builder.js';
 import type { Workflow } from '../../../src/core/workflow.js';
 import { cliUnderTest, type ShellOptions } from '../../cli-under-test.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
