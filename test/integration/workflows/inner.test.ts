@@ -258,7 +258,11 @@ describe('a workflow on hold', () => {
       await door.opened;
       await ctx.spawn((w) => {
         w.run(note, { name: 'b' }, { name: 'b' });
-        w.workflow(define('part', (v) => void v.run(note, { name: 'c' })), undefined, { name: 'sub' });
+        w.workflow(
+          define('part', (v) => void v.run(note, { name: 'c' })),
+          undefined,
+          { name: 'sub' },
+        );
       });
     });
     await user.work([note, add]);
