@@ -14,6 +14,7 @@ import type { EndedWorkflow } from '../store/workflow-portions.js';
 interface WorkflowEvents {
   readonly isHeard: boolean;
   endedWaiting(jobs: readonly EndedJob[]): void;
+  submitted(jobs: readonly Waiting[]): void;
 }
 
 /** The part of the leader's state that workflows use. It lasts for one term. */
