@@ -268,6 +268,17 @@ describe('a request to add steps', () => {
     expect(ended).toMatchObject({ state: 'succeeded', progress: { steps: 10_000 } });
   }, 60_000);
 
+  it('may add thousands of steps, which everybody waits for', async () => {
+    const jobs = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`b${i}`, { wait: '1ms' }]));
+    const { ended } = await runWith({ end: step('end', ['a']) }, async (user, id, by) => {
+      expect((await ask(user, id, by, { ...jobs, last: { wait: '1ms', after: ['b0', 'b1'] } })).status).toBe(
+        201,
+      );
+    });
+    expect(ended).toMatchObject({ state: 'succeeded', progress: { steps: 3_003, ended: 3_003 } });
+    expect(ended.jobs.end!.after).toHaveLength(3_002);
+  }, 60_000);
+
   it('is refused to a workflow that stops', async () => {
     let status = 0;
     const { ended } = await runWith(
