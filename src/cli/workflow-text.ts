@@ -83,6 +83,7 @@ export function workflowDetails(output: Output, workflow: Workflow, now: number)
     ['scheduled at', workflow.scheduledAt],
     ['rerun of', workflow.rerunOf],
     ['run', workflow.run > 1 ? String(workflow.run) : null],
+    ['step of', workflow.parent && `workflow ${workflow.parent.workflow}`],
     ['on failure', workflow.onFailure === 'stop' ? `stop, running steps ${workflow.running}` : 'continue'],
     ['created', `${workflow.createdAt} by ${workflow.createdBy}`],
     ['ended', workflow.endedAt],

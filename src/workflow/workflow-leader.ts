@@ -23,6 +23,7 @@ interface WorkflowEvents {
     state: WorkflowState,
     change?: 'cancel' | 'failure' | 'hold' | 'release',
   ): void;
+  submitted(jobs: readonly Waiting[]): void;
 }
 
 /** The part of the leader's state that workflows use. It lasts for one term. */
