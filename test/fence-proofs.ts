@@ -12,6 +12,7 @@ export const FENCE_PROOFS = {
   unedited: 'test/integration/fences/term-fences.test.ts',
   trust: 'test/integration/fences/leader-fences.test.ts',
   'claim-join': 'test/integration/fences/leader-fences.test.ts',
+  'held-workflow': 'test/integration/fences/leader-fences.test.ts',
   'commit-first': 'test/integration/fences/leader-fences.test.ts',
   'revoke-confirmed': 'test/integration/fences/leader-fences.test.ts',
   'full-timeout': 'test/integration/fences/leader-fences.test.ts',

@@ -56,6 +56,87 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING at
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- add-steps
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), valid AS MATERIALIZED (SELECT (SELECT count(*)
+    FROM unnest($15::int[], $16::text[], $17::text[]) n(id, tenant, name)
+      JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+        cardinality($15::int[])
+    AND (SELECT count(*) FROM unnest($18::int[], $19::bytea[]) n(id, signature)
+      JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($18::int[])
+        AS named),
+mine AS MATERIALIZED (
+  SELECT c.job FROM punctual.claims c WHERE c.job = $4::uuid AND c.fence = $5::int AND EXISTS (SELECT 1 FROM term)
+  FOR KEY SHARE
+), own AS MATERIALIZED (
+  SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
+), grown AS (
+  UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues =
+    $9::text[],
+    tasks = $10::text[],
+    -- Those that could run at once are parked like the others.
+    swept = w.swept AND NOT w.held
+  WHERE w.id = $6::uuid AND EXISTS (SELECT 1 FROM own)
+), live AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, workflow)
+  SELECT u.id, coalesce(u.payload, $43::json), coalesce(u.size_kib, $44::int), coalesce(u.tenant, $45::text),
+    coalesce(u.queue, $46::int), coalesce(u.needs, $47::int), coalesce(u.lane, $48::int), coalesce(u.rank,
+    $49::smallint), coalesce(u.run_at, $50::bigint), coalesce(u.max_attempts, $51::smallint), coalesce(u.max_losses,
+    $52::smallint), coalesce(u.at_most_once, $53::boolean), coalesce(u.timeout_ms, $54::bigint),
+    coalesce(u.created_at, $55::bigint), coalesce(u.start_before, $56::bigint), coalesce(u.task, $57::text),
+    coalesce(u.created_by, $58::text), coalesce(u.key, $59::text), coalesce(u.concurrency_key, $60::text),
+    coalesce(u.target, $61::json), coalesce(u.backoff, $62::json), coalesce(u.requires, $63::json),
+    coalesce(u.traceparent, $64::text), $6::uuid FROM unnest($20::uuid[], $21::json[], $22::int[], $23::text[],
+    $24::int[], $25::int[], $26::int[], $27::smallint[], $28::bigint[], $29::smallint[], $30::smallint[],
+    $31::boolean[], $32::bigint[], $33::bigint[], $34::bigint[], $35::text[], $36::text[], $37::text[], $38::text[],
+    $39::json[], $40::json[], $41::json[], $42::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
+    run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM own)
+), later AS (
+  INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at, held, blocked, workflow)
+  SELECT u.id, coalesce(u.payload, $91::json), coalesce(u.size_kib, $92::int), coalesce(u.tenant, $93::text),
+    coalesce(u.queue, $94::int), coalesce(u.needs, $95::int), coalesce(u.lane, $96::int), coalesce(u.rank,
+    $97::smallint), coalesce(u.run_at, $98::bigint), coalesce(u.max_attempts, $99::smallint), coalesce(u.max_losses,
+    $100::smallint), coalesce(u.at_most_once, $101::boolean), coalesce(u.timeout_ms, $102::bigint),
+    coalesce(u.created_at, $103::bigint), coalesce(u.start_before, $104::bigint), coalesce(u.task, $105::text),
+    coalesce(u.created_by, $106::text), coalesce(u.key, $107::text), coalesce(u.concurrency_key, $108::text),
+    coalesce(u.target, $109::json), coalesce(u.backoff, $110::json), coalesce(u.requires, $111::json),
+    coalesce(u.traceparent, $112::text), coalesce(u.admit_at, $113::bigint), coalesce(u.held, $114::boolean),
+    coalesce(u.blocked, $115::boolean), $6::uuid FROM unnest($65::uuid[], $66::json[], $67::int[], $68::text[],
+    $69::int[], $70::int[], $71::int[], $72::smallint[], $73::bigint[], $74::smallint[], $75::smallint[],
+    $76::boolean[], $77::bigint[], $78::bigint[], $79::bigint[], $80::text[], $81::text[], $82::text[], $83::text[],
+    $84::json[], $85::json[], $86::json[], $87::text[], $88::bigint[], $89::boolean[], $90::boolean[]) u(id,
+    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
+    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
+    admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
+), steps AS (
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
+  SELECT u.id, coalesce(u.name, $132::text), coalesce(u.place, $133::int), coalesce(u.run_if, $134::text),
+    coalesce(u.parents, $135::int), coalesce(u.parents_left, $136::int), coalesce(u.released, $137::boolean),
+    coalesce(u.delay_ms, $138::bigint), coalesce(u.wait, $139::json), coalesce(u.inner_graph, $140::json),
+    coalesce(u.wake_at, $141::bigint), coalesce(u.refers, $142::boolean), coalesce(u.hold, $143::boolean),
+    coalesce(u.template, $144::json), coalesce(u.ok, $145::int), coalesce(u.bad, $146::int), $6::uuid, $7::text,
+    $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[], $120::int[], $121::int[],
+    $122::boolean[], $123::bigint[], $124::json[], $125::json[], $126::bigint[], $127::boolean[], $128::boolean[],
+    $129::json[], $130::int[], $131::int[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms,
+    wait, inner_graph, wake_at, refers, hold, template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
+), edges AS (
+  INSERT INTO punctual.edges (parent, child)
+  SELECT e.parent, e.child FROM unnest($11::uuid[], $12::uuid[]) e(parent, child) WHERE EXISTS (SELECT 1 FROM own)
+), joined AS (
+  UPDATE punctual.steps s SET parents = s.parents + $8::int, parents_left = s.parents_left + $8::int
+  WHERE s.id = ANY($13::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $14::bigint, $7::text, $8::int WHERE EXISTS (SELECT 1 FROM own)
+), answer AS (SELECT named, EXISTS (SELECT 1 FROM mine) AS own FROM valid) SELECT answer.* FROM term LEFT JOIN
+  answer ON true;
+
 -- add-tenant
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -118,6 +199,15 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     FROM term)
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- add-workflow-definition
+INSERT INTO punctual.workflow_definitions AS d (tenant, name, version, jobs, on_failure, running, digest, bytes,
+  steps,
+  queues, tasks, created_at, created_by)
+VALUES ($1, $2, $3, $4::json, $5, $6, $7, $8, $9, $10, $11, $12, $13) RETURNING d.tenant, d.name, d.version,
+  d.on_failure, d.running, d.bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at;
 
 -- add-workflow-event
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -198,9 +288,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       s.bad),
     released = coalesce(u.released, s.released), outcome = coalesce(u.outcome, s.outcome),
     finished_at = coalesce(u.finished_at, s.finished_at),
-    wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END
+    wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END,
+    parked = coalesce(u.parked, s.parked)
   FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::text[], $16::bigint[],
-      $28::bigint[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at)
+      $28::bigint[], $30::boolean[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at, parked)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
 ), advanced AS (
   UPDATE punctual.workflows w SET
@@ -208,25 +299,28 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     stopping = coalesce(w.stopping, u.stopping), swept = w.swept AND u.stopping IS NULL,
     state = CASE WHEN w.steps_left > u.ended THEN w.state WHEN w.stopping = 'cancel' THEN 'cancelled'
       WHEN w.failed + u.failed > 0 THEN 'failed' ELSE 'succeeded' END,
+    held = w.held AND w.steps_left > u.ended,
     ended_at = CASE WHEN w.steps_left > u.ended THEN w.ended_at ELSE $7::bigint END
   FROM unnest($20::uuid[], $21::int[], $22::int[], $23::text[]) u(id, ended, failed, stopping)
   WHERE w.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
   RETURNING w.id, w.tenant, w.name, w.state, w.created_at, w.failed, w.ended_at IS NOT NULL AS is_over
 ), postponed AS (
   UPDATE punctual.later l SET
-    blocked = false, run_at = greatest(l.run_at, u.run_at), admit_at = greatest(greatest(l.run_at, u.run_at) -
-      $8::bigint, $7::bigint),
+    blocked = u.parked, run_at = greatest(l.run_at, u.run_at),
+    admit_at = CASE WHEN u.parked THEN l.admit_at ELSE greatest(greatest(l.run_at, u.run_at) - $8::bigint,
+      $7::bigint) END,
     payload = coalesce(u.payload, l.payload),
     size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
       l.size_kib)
-  FROM unnest($17::uuid[], $18::bigint[], $19::json[]) u(id, run_at, payload)
-  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND (l.held OR greatest(l.run_at, u.run_at) > $9::bigint) AND
-    EXISTS (SELECT 1 FROM own)
+  FROM unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at, payload, parked)
+  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND (l.held OR u.parked OR greatest(l.run_at, u.run_at) >
+    $9::bigint) AND EXISTS (SELECT 1 FROM own)
   RETURNING l.id
 ), freed AS (
-  DELETE FROM punctual.later l USING unnest($17::uuid[], $18::bigint[], $19::json[]) u(id, run_at, payload)
-  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND NOT (l.held OR greatest(l.run_at, u.run_at) > $9::bigint) AND
-    EXISTS (SELECT 1 FROM own)
+  DELETE FROM punctual.later l USING unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at,
+    payload, parked)
+  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND NOT (l.held OR u.parked OR greatest(l.run_at, u.run_at) >
+    $9::bigint) AND EXISTS (SELECT 1 FROM own)
   RETURNING l.*, greatest(l.run_at, u.run_at) AS new_run_at, u.payload AS new_payload
 ), live AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
@@ -457,11 +551,11 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
       j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule, j.payload,
-      j.target, j.traceparent
+      j.target, j.traceparent, j.workflow
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
-      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
-      term)
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
+      (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE) AND EXISTS (SELECT 1 FROM term)
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, fence, worker, $2, $4 FROM chosen
@@ -481,8 +575,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent FROM chosen c) SELECT answer.* FROM term
-    LEFT JOIN answer ON true;
+    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent, c.workflow FROM chosen c) SELECT answer.*
+    FROM term LEFT JOIN answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -492,8 +586,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.run_at
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
-      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
-      term) AND NOT j.edited
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
+      (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE) AND EXISTS (SELECT 1 FROM term)
+      AND NOT j.edited
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, fence, worker, $2, $4 FROM chosen
@@ -542,6 +637,12 @@ UPDATE punctual.tenant_usage u SET
 WHERE u.tenant = $1::text
 RETURNING u.live, u.later;
 
+-- count-workflow-definitions
+SELECT count(*) AS versions, coalesce(sum(d.bytes), 0)::bigint AS bytes,
+  coalesce(max(d.version) FILTER (WHERE d.name = $2), 0) AS newest,
+  bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same
+FROM punctual.workflow_definitions d WHERE d.tenant = $1;
+
 -- counted-tenants
 SELECT tenant FROM punctual.tenant_usage;
 
@@ -581,11 +682,16 @@ DELETE FROM punctual.api_keys WHERE id = $1::uuid AND ($2::text IS NULL OR tenan
 
 -- delete-ended-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone_from_job_history AS (
   DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
   WHERE h.tenant = $4::text AND h.id = u.id AND h.finished_at >= $6::bigint AND EXISTS (SELECT 1 FROM term)
   RETURNING h.id, h.key
-), theirs AS MATERIALIZED (
+), gone_from_job_history_kept AS (
+  DELETE FROM punctual.job_history_kept h USING unnest($5::uuid[]) u(id)
+  WHERE h.tenant = $4::text AND h.id = u.id AND h.finished_at >= $6::bigint AND EXISTS (SELECT 1 FROM term)
+  RETURNING h.id, h.key
+), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), theirs AS
+  MATERIALIZED (
   SELECT k.tenant, k.key FROM gone g JOIN punctual.keys k ON k.tenant = $4 AND k.key = g.key AND k.job = g.id
   ORDER BY k.tenant, k.key FOR UPDATE OF k
 ), freed AS (
@@ -805,7 +911,17 @@ SELECT job AS id, fence FROM punctual.claims;
 
 -- find-ended
 SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
-JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
+JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
 UNION ALL
 SELECT asked.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
 WHERE (SELECT w.tenant = asked.tenant AND w.ended_at IS NOT NULL FROM punctual.workflows w WHERE w.id = asked.id)
@@ -952,8 +1068,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.state = 'failed'
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1022,7 +1148,17 @@ SELECT found.id, looked.cut FROM (SELECT count(*) >= $6::int AS cut FROM near) l
   (SELECT id FROM punctual.later WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid
    ORDER BY id LIMIT $4::int)
   UNION ALL
-  (SELECT id FROM punctual.job_history
+  (SELECT id FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures,
+    e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
+    e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+    e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+    ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+    e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+    e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+    e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e)
+    h
    WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid AND finished_at >= $5::bigint
    ORDER BY id LIMIT $4::int)) found ON true
 ORDER BY found.id LIMIT $4::int;
@@ -1156,8 +1292,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1329,8 +1475,18 @@ WITH own_queues AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1487,8 +1643,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.schedule = $16::text
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1515,6 +1681,15 @@ SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by 
   p.live,
   p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
+
+-- find-kept-names
+WITH page AS (
+  SELECT tenant, id, queue, needs FROM punctual.job_history_kept
+  WHERE (tenant, id) > ($3::text, $1::uuid) ORDER BY tenant, id LIMIT $2::int
+), last AS (
+  SELECT tenant, id FROM page ORDER BY tenant DESC, id DESC LIMIT 1
+)
+SELECT DISTINCT p.queue, p.needs, (SELECT count(*) FROM page) AS read, l.tenant, l.id AS last FROM page p, last l;
 
 -- find-key
 SELECT job AS id FROM punctual.keys WHERE tenant = $1 AND key = $2
@@ -1543,7 +1718,7 @@ UNION ALL
 WITH page AS (
   SELECT id, queue, needs FROM punctual.later WHERE id > $1::uuid ORDER BY id LIMIT $2::int
 )
-SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read,
+SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read, '' AS tenant,
   (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last
 FROM page;
 
@@ -1686,8 +1861,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.id = ANY ($10::uuid[])
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1866,8 +2051,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM
-      punctual.job_history h
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+      e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+      e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+      e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
+      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
     ORDER BY h.id DESC LIMIT $4::int) h
@@ -1930,6 +2125,14 @@ FROM punctual.steps s
 LEFT JOIN LATERAL (SELECT o.state, o.finished_at FROM punctual.outbox o WHERE o.job = s.id LIMIT 1) o ON true
 WHERE s.workflow = $1::uuid AND s.name = ANY($2::text[]);
 
+-- find-steps-below
+WITH RECURSIVE down AS (
+  SELECT u.id FROM unnest($1::uuid[]) u(id)
+  UNION
+  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
+)
+SELECT d.id FROM down d WHERE d.id = ANY($2::uuid[]) LIMIT 1;
+
 -- find-task
 SELECT tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by, version FROM
   punctual.tasks WHERE tenant = $1 AND name = $2;
@@ -1947,6 +2150,12 @@ SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", l
 SELECT id, false AS cut FROM punctual.workers
 WHERE ($1::text IS NULL OR tenant = $1) AND id >= $2::uuid AND id <= $3::uuid AND ($5::boolean OR NOT operator)
 ORDER BY id LIMIT $4::int;
+
+-- find-workflow-definition
+SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
+encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+d.created_by, d.replaced_at FROM punctual.workflow_definitions d WHERE d.tenant = $1 AND d.name = $2
+AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::int END;
 
 -- find-workflow-events
 SELECT e.workflow, e.name, e.payload FROM unnest($1::uuid[], $2::text[]) u(workflow, name)
@@ -2085,6 +2294,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- forget-definition-versions
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS MATERIALIZED (
+  SELECT d.tenant, d.name, d.version, d.ctid AS place FROM punctual.workflow_definitions d
+  WHERE d.replaced_at < $7::bigint AND (d.tenant, d.name, d.version) > ($4::text, $5::text, $6::int) AND EXISTS
+    (SELECT 1 FROM term)
+  ORDER BY d.tenant, d.name, d.version LIMIT 500
+), gone AS (
+  DELETE FROM punctual.workflow_definitions d WHERE d.ctid = ANY (ARRAY(
+    SELECT p.place FROM page p WHERE (
+      SELECT true FROM punctual.workflows w
+      WHERE w.tenant = p.tenant AND w.definition = p.name AND w.definition_version = p.version LIMIT 1) IS NULL))
+  RETURNING 1
+), answer AS (
+  SELECT p.tenant, p.name, p.version, (SELECT count(*) FROM page) AS seen, (SELECT count(*) FROM gone) AS gone
+  FROM page p ORDER BY p.tenant DESC, p.name DESC, p.version DESC LIMIT 1
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- forget-node
 DELETE FROM punctual.nodes WHERE id = $1 AND url = $2;
 
@@ -2114,13 +2341,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT s.ctid FROM punctual.idempotency s WHERE s.created_at < $5::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
       $7::int))
   RETURNING 1
+), old_batches AS MATERIALIZED (
+  SELECT b.id FROM punctual.batches b WHERE b.ended_at < $8::bigint AND EXISTS (SELECT 1 FROM term) LIMIT $7::int
+), jobs AS MATERIALIZED (
+  SELECT k.tenant, k.id FROM punctual.job_history_kept k
+  WHERE k.batch = ANY (ARRAY(SELECT id FROM old_batches)) LIMIT $9::int
+), jobs_gone AS (
+  DELETE FROM punctual.job_history_kept k USING jobs j WHERE k.tenant = j.tenant AND k.id = j.id
 ), batches AS (
-  DELETE FROM punctual.batches b WHERE b.id = ANY (ARRAY(
-    SELECT s.id FROM punctual.batches s WHERE s.ended_at < $8::bigint AND EXISTS (SELECT 1 FROM term) LIMIT
-      $7::int))
-  RETURNING 1
-), answer AS (SELECT (SELECT count(*) FROM minutes) AS minutes, (SELECT count(*) FROM answers) AS answers,
-  (SELECT count(*) FROM batches) AS batches) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  DELETE FROM punctual.batches b
+  WHERE b.id = ANY (ARRAY(SELECT id FROM old_batches)) AND (SELECT count(*) FROM jobs) < $9::int
+), answer AS (SELECT (SELECT count(*) FROM minutes) = $6::int OR (SELECT count(*) FROM answers) = $7::int
+  OR (SELECT count(*) FROM old_batches) = $7::int OR (SELECT count(*) FROM jobs) = $9::int AS more) SELECT answer.*
+    FROM term LEFT JOIN answer ON true;
 
 -- forget-schedules
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2167,15 +2400,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), old AS MATERIALIZED (
   SELECT w.id FROM punctual.workflows w WHERE w.ended_at < $4::bigint AND EXISTS (SELECT 1 FROM term)
   ORDER BY w.ended_at LIMIT $5::int
+), jobs AS MATERIALIZED (
+  SELECT k.tenant, k.id FROM punctual.job_history_kept k
+  WHERE k.workflow = ANY (ARRAY(SELECT id FROM old)) LIMIT $6::int
+), jobs_gone AS (
+  DELETE FROM punctual.job_history_kept k USING jobs j WHERE k.tenant = j.tenant AND k.id = j.id
+), last AS MATERIALIZED (
+  SELECT id FROM old WHERE (SELECT count(*) FROM jobs) < $6::int
 ), gone AS (
-  DELETE FROM punctual.workflows w WHERE w.id = ANY (ARRAY(SELECT id FROM old)) RETURNING w.id
+  DELETE FROM punctual.workflows w WHERE w.id = ANY (ARRAY(SELECT id FROM last)) RETURNING w.id
 ), steps AS (
-  DELETE FROM punctual.steps s WHERE s.workflow = ANY (ARRAY(SELECT id FROM old)) RETURNING s.id
+  DELETE FROM punctual.steps s WHERE s.workflow = ANY (ARRAY(SELECT id FROM last)) RETURNING s.id
 ), edges AS (
   DELETE FROM punctual.edges e WHERE e.parent = ANY (ARRAY(SELECT id FROM steps))
 ), events AS (
-  DELETE FROM punctual.workflow_events e WHERE e.workflow = ANY (ARRAY(SELECT id FROM old))
-), answer AS (SELECT count(*) AS forgotten FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  DELETE FROM punctual.workflow_events e WHERE e.workflow = ANY (ARRAY(SELECT id FROM last))
+), answer AS (
+  SELECT (SELECT count(*) FROM old) = $5::int OR (SELECT count(*) FROM jobs) = $6::int AS more
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- get-api-key
 SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
@@ -2192,6 +2434,28 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING c.job
 ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT job FROM
   handed) END AS ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- hold-workflow
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET held = $6::boolean, swept = false
+  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND w.held <> $6::boolean AND EXISTS (SELECT
+    1 FROM term)
+  RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- hold-workflow-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET held = $6::boolean, swept = false
+  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND w.held <> $6::boolean AND EXISTS (SELECT
+    1 FROM term)
+  RETURNING w.id
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
+    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- insert-jobs
 WITH valid AS MATERIALIZED (
@@ -2324,62 +2588,66 @@ WITH valid AS MATERIALIZED (
     floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
 ), made AS (
   INSERT INTO punctual.workflows
-    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks)
+    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
+    definition, definition_version, schedule, occurrence, rerun_of)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[]
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
   RETURNING id
 ), live AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, workflow)
-  SELECT u.id, coalesce(u.payload, $44::json), coalesce(u.size_kib, $45::int), coalesce(u.tenant, $46::text),
-    coalesce(u.queue, $47::int), coalesce(u.needs, $48::int), coalesce(u.lane, $49::int), coalesce(u.rank,
-    $50::smallint), coalesce(u.run_at, $51::bigint), coalesce(u.max_attempts, $52::smallint), coalesce(u.max_losses,
-    $53::smallint), coalesce(u.at_most_once, $54::boolean), coalesce(u.timeout_ms, $55::bigint),
-    coalesce(u.created_at, $56::bigint), coalesce(u.start_before, $57::bigint), coalesce(u.task, $58::text),
-    coalesce(u.created_by, $59::text), coalesce(u.key, $60::text), coalesce(u.concurrency_key, $61::text),
-    coalesce(u.target, $62::json), coalesce(u.backoff, $63::json), coalesce(u.requires, $64::json),
-    coalesce(u.traceparent, $65::text), $10::uuid FROM unnest($21::uuid[], $22::json[], $23::int[], $24::text[],
-    $25::int[], $26::int[], $27::int[], $28::smallint[], $29::bigint[], $30::smallint[], $31::smallint[],
-    $32::boolean[], $33::bigint[], $34::bigint[], $35::bigint[], $36::text[], $37::text[], $38::text[], $39::text[],
-    $40::json[], $41::json[], $42::json[], $43::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
-    run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM made)
+    backoff, requires, traceparent, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $49::json), coalesce(u.size_kib, $50::int), coalesce(u.tenant, $51::text),
+    coalesce(u.queue, $52::int), coalesce(u.needs, $53::int), coalesce(u.lane, $54::int), coalesce(u.rank,
+    $55::smallint), coalesce(u.run_at, $56::bigint), coalesce(u.max_attempts, $57::smallint), coalesce(u.max_losses,
+    $58::smallint), coalesce(u.at_most_once, $59::boolean), coalesce(u.timeout_ms, $60::bigint),
+    coalesce(u.created_at, $61::bigint), coalesce(u.start_before, $62::bigint), coalesce(u.task, $63::text),
+    coalesce(u.created_by, $64::text), coalesce(u.key, $65::text), coalesce(u.concurrency_key, $66::text),
+    coalesce(u.target, $67::json), coalesce(u.backoff, $68::json), coalesce(u.requires, $69::json),
+    coalesce(u.traceparent, $70::text), $10::uuid, $23::text, $24::bigint FROM unnest($26::uuid[], $27::json[],
+    $28::int[], $29::text[], $30::int[], $31::int[], $32::int[], $33::smallint[], $34::bigint[], $35::smallint[],
+    $36::smallint[], $37::boolean[], $38::bigint[], $39::bigint[], $40::bigint[], $41::text[], $42::text[],
+    $43::text[], $44::text[], $45::json[], $46::json[], $47::json[], $48::text[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM
+    made)
 ), later AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held, blocked, workflow)
-  SELECT u.id, coalesce(u.payload, $92::json), coalesce(u.size_kib, $93::int), coalesce(u.tenant, $94::text),
-    coalesce(u.queue, $95::int), coalesce(u.needs, $96::int), coalesce(u.lane, $97::int), coalesce(u.rank,
-    $98::smallint), coalesce(u.run_at, $99::bigint), coalesce(u.max_attempts, $100::smallint),
-    coalesce(u.max_losses, $101::smallint), coalesce(u.at_most_once, $102::boolean), coalesce(u.timeout_ms,
-    $103::bigint), coalesce(u.created_at, $104::bigint), coalesce(u.start_before, $105::bigint), coalesce(u.task,
-    $106::text), coalesce(u.created_by, $107::text), coalesce(u.key, $108::text), coalesce(u.concurrency_key,
-    $109::text), coalesce(u.target, $110::json), coalesce(u.backoff, $111::json), coalesce(u.requires, $112::json),
-    coalesce(u.traceparent, $113::text), coalesce(u.admit_at, $114::bigint), coalesce(u.held, $115::boolean),
-    coalesce(u.blocked, $116::boolean), $10::uuid FROM unnest($66::uuid[], $67::json[], $68::int[], $69::text[],
-    $70::int[], $71::int[], $72::int[], $73::smallint[], $74::bigint[], $75::smallint[], $76::smallint[],
-    $77::boolean[], $78::bigint[], $79::bigint[], $80::bigint[], $81::text[], $82::text[], $83::text[], $84::text[],
-    $85::json[], $86::json[], $87::json[], $88::text[], $89::bigint[], $90::boolean[], $91::boolean[]) u(id,
-    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
-    admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
+    backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $97::json), coalesce(u.size_kib, $98::int), coalesce(u.tenant, $99::text),
+    coalesce(u.queue, $100::int), coalesce(u.needs, $101::int), coalesce(u.lane, $102::int), coalesce(u.rank,
+    $103::smallint), coalesce(u.run_at, $104::bigint), coalesce(u.max_attempts, $105::smallint),
+    coalesce(u.max_losses, $106::smallint), coalesce(u.at_most_once, $107::boolean), coalesce(u.timeout_ms,
+    $108::bigint), coalesce(u.created_at, $109::bigint), coalesce(u.start_before, $110::bigint), coalesce(u.task,
+    $111::text), coalesce(u.created_by, $112::text), coalesce(u.key, $113::text), coalesce(u.concurrency_key,
+    $114::text), coalesce(u.target, $115::json), coalesce(u.backoff, $116::json), coalesce(u.requires, $117::json),
+    coalesce(u.traceparent, $118::text), coalesce(u.admit_at, $119::bigint), coalesce(u.held, $120::boolean),
+    coalesce(u.blocked, $121::boolean), $10::uuid, $23::text, $24::bigint FROM unnest($71::uuid[], $72::json[],
+    $73::int[], $74::text[], $75::int[], $76::int[], $77::int[], $78::smallint[], $79::bigint[], $80::smallint[],
+    $81::smallint[], $82::boolean[], $83::bigint[], $84::bigint[], $85::bigint[], $86::text[], $87::text[],
+    $88::text[], $89::text[], $90::json[], $91::json[], $92::json[], $93::text[], $94::bigint[], $95::boolean[],
+    $96::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
+    requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
-    refers, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $129::text), coalesce(u.place, $130::int), coalesce(u.run_if, $131::text),
-    coalesce(u.parents, $132::int), coalesce(u.parents_left, $133::int), coalesce(u.released, $134::boolean),
-    coalesce(u.delay_ms, $135::bigint), coalesce(u.wait, $136::json), coalesce(u.wake_at, $137::bigint),
-    coalesce(u.refers, $138::boolean), coalesce(u.template, $139::json), $10::uuid, $11::text FROM
-    unnest($117::uuid[], $118::text[], $119::int[], $120::text[], $121::int[], $122::int[], $123::boolean[],
-    $124::bigint[], $125::json[], $126::bigint[], $127::boolean[], $128::json[]) u(id, name, place, run_if, parents,
-    parents_left, released, delay_ms, wait, wake_at, refers, template) WHERE EXISTS (SELECT 1 FROM made)
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    wake_at, refers, hold, template, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $136::text), coalesce(u.place, $137::int), coalesce(u.run_if, $138::text),
+    coalesce(u.parents, $139::int), coalesce(u.parents_left, $140::int), coalesce(u.released, $141::boolean),
+    coalesce(u.delay_ms, $142::bigint), coalesce(u.wait, $143::json), coalesce(u.inner_graph, $144::json),
+    coalesce(u.wake_at, $145::bigint), coalesce(u.refers, $146::boolean), coalesce(u.hold, $147::boolean),
+    coalesce(u.template, $148::json), $10::uuid, $11::text FROM unnest($122::uuid[], $123::text[], $124::int[],
+    $125::text[], $126::int[], $127::int[], $128::boolean[], $129::bigint[], $130::json[], $131::json[],
+    $132::bigint[], $133::boolean[], $134::boolean[], $135::json[]) u(id, name, place, run_if, parents,
+    parents_left, released, delay_ms, wait, inner_graph, wake_at, refers, hold, template) WHERE EXISTS (SELECT 1
+    FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($117::uuid[])[e.parent + 1], ($117::uuid[])[e.child + 1] FROM unnest($140::int[], $141::int[]) e(parent,
+  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($149::int[], $150::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
@@ -2426,6 +2694,28 @@ ON CONFLICT (tenant, key) DO UPDATE SET request = excluded.request, status = exc
   location = excluded.location, answer = excluded.answer, ids = excluded.ids, created_at = excluded.created_at
   WHERE i.created_at < $9::bigint
 RETURNING 1 AS kept;
+
+-- keep-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), moved AS (
+  DELETE FROM punctual.job_history h USING unnest($4::uuid[], $5::text[], $6::bigint[]) u(id, tenant, finished_at)
+  WHERE h.tenant = u.tenant AND h.id = u.id AND h.finished_at = u.finished_at
+    AND h.finished_at >= $7::bigint AND h.finished_at < $8::bigint AND EXISTS (SELECT 1 FROM term)
+  RETURNING h.*
+), answer AS (
+  INSERT INTO punctual.job_history_kept (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, fence, worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result,
+    error)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, m.fence, m.worker, m.epoch, m.claimed_at,
+    m.progress, m.started_at, m.finished_at, m.state, m.outcome, m.result, m.error
+  FROM moved m
+  RETURNING id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- keep-names
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2558,6 +2848,10 @@ WHERE b.tenant = $1::text AND b.id < $2::uuid AND ($3::text[] IS NULL OR b.state
 ORDER BY b.id DESC LIMIT $4::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY id DESC;
 
+-- list-definition-versions
+SELECT d.version FROM punctual.workflow_definitions d
+WHERE d.tenant = $1 AND d.name = $2 ORDER BY d.version DESC LIMIT 1000;
+
 -- list-found-jobs
   SELECT * FROM (
     SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -2620,7 +2914,16 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
   NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
+FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY ($4::uuid[]) AND h.finished_at >=
   $5::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
   WHERE place_in_portion <= $6::int AND bytes_before < $7::bigint ORDER BY id DESC;
@@ -2690,11 +2993,25 @@ SELECT * FROM (
    $3::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY id DESC;
 
+-- list-workflow-definitions
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT d.tenant, d.name, d.version, d.on_failure, d.running, 1024 AS bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at FROM punctual.workflow_definitions d
+ WHERE d.tenant = $1 AND d.name > $2 AND d.replaced_at IS NULL ORDER BY d.name LIMIT $3::int + 1) s WINDOW in_order
+   AS (ORDER BY name)) t
+WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
+
 -- list-workflows
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-  w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w
+  w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+  w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
+  (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow FROM punctual.workflows w
 WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
   AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
+  AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
 ORDER BY w.id DESC LIMIT $3;
 
 -- locate-jobs
@@ -2719,7 +3036,17 @@ SELECT h.id, 'history', h.state, false, false, h.at_most_once, h.run_at, NULL, h
   (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
     coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
     coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)), h.workflow, h.batch, false
-FROM unnest($2::uuid[]) u(id) JOIN punctual.job_history h
+FROM unnest($2::uuid[]) u(id) JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+  punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+  punctual.job_history_kept e) h
   ON h.tenant = $1 AND h.id BETWEEN u.id AND u.id AND h.finished_at >= $3;
 
 -- lock-keys
@@ -2734,6 +3061,9 @@ SELECT u.live, u.later, u.counted_at AS "countedAt", u.count_ms AS "countMs",
   floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now
 FROM punctual.tenant_usage u JOIN punctual.tenants t ON t.id = u.tenant
 WHERE u.tenant = $1::text FOR UPDATE OF u;
+
+-- lock-workflow-definitions
+SELECT pg_advisory_xact_lock(hashtextextended('punctual workflow definitions ' || $1, 0));
 
 -- look-at-lease
   SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
@@ -2759,8 +3089,8 @@ EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake;
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.workflows w SET swept = true
-  WHERE w.id = $4::uuid AND w.stopping IS NOT DISTINCT FROM $5::text AND w.run = $6::int AND EXISTS (SELECT 1 FROM
-    term)
+  WHERE w.id = $4::uuid AND w.stopping IS NOT DISTINCT FROM $5::text AND w.run = $6::int AND w.held = $7::boolean
+    AND EXISTS (SELECT 1 FROM term)
   RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -2821,6 +3151,35 @@ SELECT judge_at AS at FROM punctual.occurrences WHERE judge_at IS NOT NULL ORDER
 
 -- next-wake
 SELECT min(wake_at) AS at FROM punctual.steps WHERE wake_at > $1::bigint;
+
+-- park-steps
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
+  DELETE FROM punctual.jobs j USING unnest($4::uuid[]) u(id)
+  WHERE j.id BETWEEN u.id AND u.id AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND EXISTS
+    (SELECT 1 FROM term)
+  RETURNING j.*
+), moved AS (
+  INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
+    workflow, batch, size_kib, admit_at, held, blocked)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, m.size_kib, 4503599627370496 AS admit_at,
+    false AS held, true AS blocked
+  FROM gone m
+  RETURNING id
+), stopped AS (
+  UPDATE punctual.later l SET blocked = true, admit_at = 4503599627370496 FROM unnest($4::uuid[]) u(id)
+  WHERE l.id BETWEEN u.id AND u.id AND NOT l.blocked AND EXISTS (SELECT 1 FROM term)
+  RETURNING l.id
+), marked AS (
+  UPDATE punctual.steps s SET parked = true
+  WHERE s.id = ANY (ARRAY(SELECT id FROM gone) || ARRAY(SELECT id FROM stopped))
+), answer AS (SELECT (SELECT count(*) FROM moved) AS moved, (SELECT count(*) FROM stopped) AS stopped) SELECT
+  answer.* FROM term LEFT JOIN answer ON true;
 
 -- parse-later
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2957,6 +3316,11 @@ INSERT INTO punctual.occurrences (schedule, tenant, at, until, count, state, rea
 SELECT $1::uuid, $2, u.* FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[],
   $8::bigint[]) u(at, until, count, state, reason, recorded_at);
 
+-- read-adder
+SELECT s.name, c.fence FROM punctual.steps s
+LEFT JOIN LATERAL (SELECT c.fence FROM punctual.claims c WHERE c.job = s.id LIMIT 1) c ON true
+WHERE s.id = $1::uuid AND s.workflow = $2::uuid AND s.tenant = $3::text;
+
 -- read-ahead
 SELECT o.at, o.job FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
@@ -2973,7 +3337,17 @@ SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.membe
   SELECT m.id || ' ' || coalesce(
     (SELECT 'running' FROM punctual.jobs j WHERE j.id = m.id),
     (SELECT 'blocked' FROM punctual.later l WHERE l.id = m.id),
-    (SELECT h.state FROM punctual.job_history h
+    (SELECT h.state FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures,
+      e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
+      e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e
+      UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h
      WHERE h.tenant = $1::text AND h.id = m.id AND h.finished_at >= b.created_at - 172800000),
     '')
   FROM unnest(b.members) WITH ORDINALITY m(id, place) ORDER BY m.place) AS jobs
@@ -3006,7 +3380,7 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
 
 -- read-edges
 SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
-  s.outcome, s.delay_ms AS "delayMs", s.wait, s.refers
+  s.outcome, s.delay_ms AS "delayMs", s.wait, s.inner_graph IS NOT NULL AS inner, s.refers
 FROM (
   SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
   CROSS JOIN LATERAL (
@@ -3016,7 +3390,17 @@ JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child;
 
 -- read-ended-members
 SELECT h.id, h.state FROM unnest($2::uuid[]) u(id)
-JOIN punctual.job_history h ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
+JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
 
 -- read-graph
 SELECT e.parent, e.child FROM punctual.steps s JOIN punctual.edges e ON e.child BETWEEN s.id AND s.id
@@ -3024,12 +3408,27 @@ WHERE s.workflow = $1 AND s.tenant = $2;
 
 -- read-graph-steps
 SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
-  h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+  s.added_by AS "addedBy", s.inner_graph IS NOT NULL AS inner, h.id IS NOT NULL AS "hasHistory",
+    coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
 FROM punctual.steps s
 LEFT JOIN LATERAL (
-  SELECT h.id, h.at_most_once, h.attempts FROM punctual.job_history h
+  SELECT h.id, h.at_most_once, h.attempts FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at,
+    e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at,
+    e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires,
+    e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker,
+    e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+    punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+    e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+    e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+    e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+    e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+    punctual.job_history_kept e) h
   WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = s.finished_at LIMIT 1) h ON true
 WHERE s.workflow = $1::uuid ORDER BY s.place;
+
+-- read-inner-graph
+SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome
+  IS NULL;
 
 -- read-job
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
@@ -3070,8 +3469,21 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
   NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
-FROM punctual.job_history h
+FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
+
+-- read-joiners
+SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
+WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL;
 
 -- read-ledger
   SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
@@ -3110,8 +3522,27 @@ WHERE place_in_portion <= $5::int AND bytes_before < $6::bigint ORDER BY seq;
 -- read-member-ids
 SELECT b.members FROM punctual.batches b WHERE b.tenant = $1::text AND b.id = $2::uuid;
 
+-- read-members-of-day
+SELECT h.* FROM punctual.batches b CROSS JOIN LATERAL unnest(b.members) m(id) CROSS JOIN LATERAL (
+  SELECT h.id, h.tenant, h.finished_at AS "finishedAt", (256 + coalesce(pg_column_size(h.target), 0) +
+    coalesce(pg_column_size(h.requires), 0) + coalesce(pg_column_size(h.payload), 0) +
+    coalesce(pg_column_size(h.earlier_attempts), 0) + coalesce(pg_column_size(h.result), 0) +
+    coalesce(pg_column_size(h.error), 0)) AS bytes
+  FROM punctual.job_history h
+  WHERE h.tenant = b.tenant AND h.id = m.id AND h.finished_at >= $2::bigint AND h.finished_at < $3::bigint
+  LIMIT 1) h
+WHERE b.id = ANY($1::uuid[]);
+
 -- read-needs
 SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[]);
+
+-- read-older-batches
+SELECT w.id, w.tenant, w.ended_at AS "endedAt", cardinality(w.members) AS size FROM punctual.batches w
+WHERE w.id > $1::uuid AND w.id < $2::uuid ORDER BY w.id LIMIT $3::int;
+
+-- read-older-workflows
+SELECT w.id, w.tenant, w.ended_at AS "endedAt", w.steps AS size FROM punctual.workflows w
+WHERE w.id > $1::uuid AND w.id < $2::uuid ORDER BY w.id LIMIT $3::int;
 
 -- read-open-batch
 SELECT b.id, b.tenant, b.on_failure AS "onFailure", b.members, b.due_at AS "dueAt",
@@ -3140,7 +3571,8 @@ CROSS JOIN LATERAL (
     j.concurrency_key AS "key",
   j.attempts + 1 AS fence, greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM punctual.jobs j
   WHERE j.queue = c.queue AND j.needs = c.needs AND j.lane = c.lane AND j.rank = c.rank
-    AND (j.run_at, j.id) >= (c.run_at, c.id)
+    AND (j.run_at, j.id) >= (c.run_at, c.id) AND (j.workflow IS NULL OR (SELECT w.held FROM punctual.workflows w
+      WHERE w.id = j.workflow) IS NOT TRUE)
   ORDER BY j.run_at, j.id
   LIMIT $7) p;
 
@@ -3180,11 +3612,16 @@ WITH RECURSIVE up AS (
   SELECT e.parent AS id FROM punctual.edges e WHERE e.child = $1::uuid
   UNION
   SELECT e.parent FROM up u JOIN punctual.edges e ON e.child BETWEEN u.id AND u.id
+), down AS (
+  SELECT e.child AS id FROM punctual.edges e WHERE e.parent = $1::uuid
+  UNION
+  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
 )
 SELECT
-  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1000) AS "dependsOn",
-  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1000) AS dependents,
-  ARRAY(SELECT u.id FROM up u LIMIT 1000) AS ancestors;
+  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1001) AS "dependsOn",
+  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1001) AS dependents,
+  ARRAY(SELECT u.id FROM up u LIMIT 1001) AS ancestors,
+  ARRAY(SELECT d.id FROM down d LIMIT 1001) AS descendants;
 
 -- read-runs
 SELECT o.at FROM punctual.occurrences o
@@ -3202,9 +3639,15 @@ LEFT JOIN LATERAL (
 
 -- read-sources
 SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-  w.steps_left AS "stepsLeft", w.failed
+  w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
+  (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+  (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
 FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
 JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow;
+
+-- read-step-hold
+SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
+WHERE s.id = $1::uuid;
 
 -- read-step-ids
 SELECT s.id FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.tenant = $2;
@@ -3213,25 +3656,147 @@ SELECT s.id FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.tenant = $2;
 SELECT l.id, l.payload, l.task FROM punctual.later l WHERE l.id = ANY($1::uuid[]);
 
 -- read-step-result
-SELECT h.result FROM punctual.job_history h
+SELECT h.result FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures,
+  e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
+  e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
+  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
 
+-- read-step-times
+SELECT u.id, coalesce(
+  (SELECT min(coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint)) FROM unnest(m.earlier_attempts) a
+    WHERE coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint) >= u.since), m.at) AS at
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
+CROSS JOIN LATERAL (
+  SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM (SELECT e.id, e.tenant, e.queue,
+    e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses,
+    e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key,
+    e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule,
+    e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at,
+    e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL SELECT e.id,
+    e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+    e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+    e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+    e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
+  UNION ALL
+  SELECT (SELECT coalesce(c.started_at, c.claimed_at) FROM punctual.claims c WHERE c.job = j.id), j.earlier_attempts
+  FROM punctual.jobs j WHERE u.finished_at IS NULL AND j.id = u.id
+  UNION ALL
+  SELECT NULL, l.earlier_attempts FROM punctual.later l WHERE u.finished_at IS NULL AND l.id = u.id
+  LIMIT 1) m;
+
 -- read-steps
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
+  finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state
+    ELSE o.state END AS state,
+  (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
+FROM (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
+  ORDER BY s.id LIMIT $4) s
+LEFT JOIN LATERAL (
+  SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
+LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
+LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+LEFT JOIN LATERAL (
+  SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
+ORDER BY s.id;
+
+-- read-steps-beside
+WITH all_steps AS MATERIALIZED (
+  SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by FROM punctual.steps s WHERE s.workflow =
+    $1::uuid)
+SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0) FROM all_steps) AS edges,
+  (SELECT max(place) FROM all_steps) AS "lastPlace",
+  (SELECT json_agg(json_build_object('id', a.id, 'name', a.name, 'outcome', a.outcome, 'bad', a.bad,
+    'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
+
+-- read-steps-named
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
+  finished_at,
+  CASE WHEN s.outcome IS NOT NULL THEN s.outcome
+    WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
+    WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
+    ELSE o.state END AS state,
+  ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
+    WHERE e.child = s.id ORDER BY p.place) AS after,
+  (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
 FROM punctual.steps s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
-WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place;
+LEFT JOIN LATERAL (
+  SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
+WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place;
+
+-- read-steps-of-day
+SELECT h.* FROM punctual.steps s
+LEFT JOIN LATERAL (
+  SELECT o.finished_at FROM punctual.outbox o WHERE s.finished_at IS NULL AND o.job = s.id LIMIT 1) o ON true
+CROSS JOIN LATERAL (
+  SELECT h.id, h.tenant, h.finished_at AS "finishedAt", (256 + coalesce(pg_column_size(h.target), 0) +
+    coalesce(pg_column_size(h.requires), 0) + coalesce(pg_column_size(h.payload), 0) +
+    coalesce(pg_column_size(h.earlier_attempts), 0) + coalesce(pg_column_size(h.result), 0) +
+    coalesce(pg_column_size(h.error), 0)) AS bytes
+  FROM punctual.job_history h
+  WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at >= $2::bigint AND h.finished_at < $3::bigint AND
+    h.finished_at = coalesce(s.finished_at, o.finished_at)
+  LIMIT 1) h
+WHERE s.workflow = ANY($1::uuid[]);
 
 -- read-submissions
 SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
 WHERE l.submission IS NOT NULL;
+
+-- read-submitted-steps
+SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.inner_graph AS inner,
+  s.refers,
+  s.hold,
+  s.added_by IS NOT NULL AS "isAdded",
+  CASE WHEN s.refers THEN s.template ELSE m.payload END AS payload,
+  q.name AS queue, m.rank, m.max_attempts AS "maxAttempts", m.max_losses AS "maxLosses",
+  m.at_most_once AS "atMostOnce", m.timeout_ms AS "timeoutMs", m.task, m.concurrency_key AS "concurrencyKey",
+  m.target, m.backoff, m.requires
+FROM (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $2::uuid AND s.tenant = $1 AND s.id > $3::uuid
+  ORDER BY s.id LIMIT $4) s
+LEFT JOIN LATERAL (
+  SELECT j.queue, j.rank, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.task, j.concurrency_key,
+    j.target, j.backoff, j.requires, CASE WHEN s.refers THEN NULL ELSE j.payload END AS payload
+    FROM punctual.jobs j WHERE j.id = s.id AND s.outcome IS NULL
+  UNION ALL
+  SELECT l.queue, l.rank, l.max_attempts, l.max_losses, l.at_most_once, l.timeout_ms, l.task, l.concurrency_key,
+    l.target, l.backoff, l.requires, CASE WHEN s.refers THEN NULL ELSE l.payload END AS payload
+    FROM punctual.later l WHERE l.id = s.id AND s.outcome IS NULL
+  UNION ALL
+  SELECT h.queue, h.rank, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.task, h.concurrency_key,
+    h.target, h.backoff, h.requires, CASE WHEN s.refers THEN NULL ELSE h.payload END AS payload
+    FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e
+      UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = coalesce(s.finished_at,
+      (SELECT o.finished_at FROM punctual.outbox o WHERE o.job = s.id))
+  LIMIT 1) m ON true
+LEFT JOIN punctual.queues q ON q.id = m.queue
+ORDER BY s.id;
 
 -- read-task-changes
 SELECT c.version AS last, t.tenant, t.version, t.tasks FROM punctual.task_changes c
@@ -3282,11 +3847,12 @@ FROM punctual.audit_chain c LEFT JOIN LATERAL (
 ORDER BY e.id;
 
 -- read-unended-steps
-SELECT s.id, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
+SELECT s.id, s.inner_workflow AS inner, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
   coalesce(l.attempts, j.attempts) AS attempts, c.job IS NOT NULL AS claimed, (l.id IS NULL AND j.id IS NULL) AS
     gone
 FROM (
-  SELECT s.id FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
+  SELECT s.id, s.inner_workflow, s.parked FROM punctual.steps s
+  WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
   ORDER BY s.id LIMIT $3) s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked, l.attempts FROM punctual.later l WHERE l.id = s.id LIMIT 1) l ON true
@@ -3295,19 +3861,20 @@ LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE c.job = s.id LIMIT 
 ORDER BY s.id;
 
 -- read-unswept
-SELECT w.id, w.tenant, w.run, w.stopping, w.running FROM punctual.workflows w
+SELECT w.id, w.tenant, w.run, w.stopping, w.running, w.held FROM punctual.workflows w
 WHERE NOT w.swept ORDER BY w.id LIMIT $1;
 
 -- read-wait
-SELECT s.wait, s.wake_at AS "wakeAt" FROM punctual.steps s WHERE s.id = $1::uuid AND s.released AND s.wait IS NOT
-  NULL;
+SELECT s.wait, s.wake_at AS "wakeAt", s.inner_workflow AS inner FROM punctual.steps s
+WHERE s.id = $1::uuid AND s.released AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL);
 
 -- read-waiting
 SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
   j.concurrency_key AS "key",
   j.attempts + 1 AS fence, greatest(j.size_kib, pg_column_size(j.payload) >> 10) AS "sizeKib" FROM
     unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON j.id BETWEEN u.id AND u.id
-WHERE (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL;
+WHERE (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL AND (j.workflow IS NULL OR (SELECT w.held FROM
+  punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE);
 
 -- read-waiting-ahead
 SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
@@ -3321,17 +3888,19 @@ SELECT l.id, l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at AS "runAt", l.
 l.attempts + 1 AS fence, l.size_kib AS "sizeKib" FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked;
 
 -- read-waiting-steps
-SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.released AND
-  s.outcome IS NULL AND s.wait IS NOT NULL;
+SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner FROM punctual.steps s
+WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL;
 
 -- read-woken-steps
-SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s
+SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner, coalesce((SELECT w.held FROM
+  punctual.workflows w WHERE w.id = s.workflow), false) AS held
+FROM punctual.steps s
 WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
   AND NOT EXISTS (SELECT 1 FROM punctual.outbox o WHERE o.job = s.id)
 ORDER BY s.wake_at LIMIT $2;
 
 -- read-work
-SELECT j.id, j.payload, j.target, j.traceparent FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
+SELECT j.id, j.payload, j.target, j.traceparent, j.workflow FROM punctual.jobs j WHERE j.id = ANY($1::uuid[]);
 
 -- read-workers
 SELECT * FROM (
@@ -3344,8 +3913,16 @@ WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 
 -- read-workflow
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-w.stopping, w.held, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at FROM punctual.workflows w WHERE
-  w.tenant = $1 AND w.id = $2::uuid;
+w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
+(SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow FROM punctual.workflows w
+  WHERE w.tenant = $1 AND w.id = $2::uuid;
+
+-- read-workflow-definition
+SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
+encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+d.created_by, d.replaced_at, d.jobs FROM punctual.workflow_definitions d WHERE d.tenant = $1 AND d.name = $2
+AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::int END;
 
 -- record-occurrences
 WITH recorded AS (
@@ -3493,18 +4070,36 @@ RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, (extrac
 
 -- reopen-steps
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS MATERIALIZED (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked_in_job_history AS MATERIALIZED (
   SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
   JOIN punctual.job_history h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
   WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
-), own AS MATERIALIZED (
+), locked_in_job_history_kept AS MATERIALIZED (
+  SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
+  JOIN punctual.job_history_kept h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
+  WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
+), locked AS MATERIALIZED (SELECT id FROM locked_in_job_history UNION ALL SELECT id FROM
+  locked_in_job_history_kept), own AS MATERIALIZED (
   SELECT 1 AS yes WHERE (SELECT count(*) FROM locked) = cardinality($6::uuid[]) AND EXISTS (SELECT 1 FROM term)
-), gone AS (
+), gone_from_job_history AS (
   DELETE FROM punctual.job_history h
   USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
   WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
-  RETURNING h.*, u.blocked AS is_blocked
-), moved AS (
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+), gone_from_job_history_kept AS (
+  DELETE FROM punctual.job_history_kept h
+  USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
+  WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), moved AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
@@ -3523,14 +4118,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ), changed AS (
-  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-    wake_at = u.wake_at, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
-    u(id, parents_left, ok, bad, released, wake_at)
+  UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad,
+    released = u.released, wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL,
+    inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $21::boolean[],
+    $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parked, parents)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), removed AS (
+  DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_below AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_above AS (
+  DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
-  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-    stopping = NULL, swept = true, ended_at = NULL
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried)
@@ -3540,18 +4142,36 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- reopen-steps-audited
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS MATERIALIZED (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked_in_job_history AS MATERIALIZED (
   SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
   JOIN punctual.job_history h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
   WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
-), own AS MATERIALIZED (
+), locked_in_job_history_kept AS MATERIALIZED (
+  SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
+  JOIN punctual.job_history_kept h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
+  WHERE EXISTS (SELECT 1 FROM term) FOR UPDATE OF h
+), locked AS MATERIALIZED (SELECT id FROM locked_in_job_history UNION ALL SELECT id FROM
+  locked_in_job_history_kept), own AS MATERIALIZED (
   SELECT 1 AS yes WHERE (SELECT count(*) FROM locked) = cardinality($6::uuid[]) AND EXISTS (SELECT 1 FROM term)
-), gone AS (
+), gone_from_job_history AS (
   DELETE FROM punctual.job_history h
   USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
   WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
-  RETURNING h.*, u.blocked AS is_blocked
-), moved AS (
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+), gone_from_job_history_kept AS (
+  DELETE FROM punctual.job_history_kept h
+  USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
+  WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND EXISTS (SELECT 1 FROM own)
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), moved AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
@@ -3570,22 +4190,29 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ), changed AS (
-  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-    wake_at = u.wake_at, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
-    u(id, parents_left, ok, bad, released, wake_at)
+  UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad,
+    released = u.released, wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL,
+    inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $21::boolean[],
+    $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parked, parents)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), removed AS (
+  DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_below AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_above AS (
+  DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
-  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-    stopping = NULL, swept = true, ended_at = NULL
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried)
   SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
-  SELECT $2::bigint, $18::uuid, $19::bigint, $20::text, $21::uuid, $22::text, $23::text, $24::text, $25::text,
-    $26::text, $27::text, $28::json, $29::json, $30::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $22::uuid, $23::bigint, $24::text, $25::uuid, $26::text, $27::text, $28::text, $29::text,
+    $30::text, $31::text, $32::json, $33::json, $34::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- replace-later
@@ -3647,19 +4274,45 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- replace-workflow-definition
+UPDATE punctual.workflow_definitions d SET replaced_at = $3::bigint
+WHERE d.tenant = $1 AND d.name = $2 AND d.replaced_at IS NULL RETURNING d.tenant, d.name, d.version, d.on_failure,
+  d.running, d.bytes, d.steps,
+  encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
+  d.created_by, d.replaced_at;
+
 -- retry-batch
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked_in_job_history AS MATERIALIZED (
   SELECT h.id FROM punctual.job_history h
   WHERE h.tenant = $4::text AND h.id = ANY($6::uuid[]) AND h.finished_at >= $7::bigint
     AND NOT (h.at_most_once AND h.attempts > 0) AND EXISTS (SELECT 1 FROM term)
   FOR UPDATE
-), gone AS (
+), locked_in_job_history_kept AS MATERIALIZED (
+  SELECT h.id FROM punctual.job_history_kept h
+  WHERE h.tenant = $4::text AND h.id = ANY($6::uuid[]) AND h.finished_at >= $7::bigint
+    AND NOT (h.at_most_once AND h.attempts > 0) AND EXISTS (SELECT 1 FROM term)
+  FOR UPDATE
+), locked AS MATERIALIZED (SELECT id FROM locked_in_job_history UNION ALL SELECT id FROM
+  locked_in_job_history_kept), gone_from_job_history AS (
   DELETE FROM punctual.job_history h
   WHERE h.tenant = $4::text AND h.id = ANY(ARRAY(SELECT id FROM locked)) AND h.finished_at >= $7::bigint
     AND (SELECT count(*) FROM locked) = cardinality($6::uuid[])
-  RETURNING h.*
-), answer AS (
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+), gone_from_job_history_kept AS (
+  DELETE FROM punctual.job_history_kept h
+  WHERE h.tenant = $4::text AND h.id = ANY(ARRAY(SELECT id FROM locked)) AND h.finished_at >= $7::bigint
+    AND (SELECT count(*) FROM locked) = cardinality($6::uuid[])
+  RETURNING h.id, h.tenant, h.queue, h.needs, h.lane, h.rank, h.run_at, h.attempts, h.failures, h.losses,
+    h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
+    h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
+    h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
@@ -4005,6 +4658,52 @@ FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_compl
   jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
   occurrences_late, occurrences_missed, lateness_ms, lateness FROM punctual.tallies) t
 WHERE $1::text IS NULL OR tenant = $1;
+
+-- tie-inner-workflow
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), tied AS (
+  UPDATE punctual.steps s SET inner_workflow = $5::uuid, wake_at = NULL
+  WHERE s.id = $4::uuid AND EXISTS (SELECT 1 FROM term) RETURNING s.id
+), answer AS (
+  UPDATE punctual.workflows w SET outer_step = $4::uuid, depth = $6::int
+  WHERE w.id = $5::uuid AND EXISTS (SELECT 1 FROM tied) RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- unpark-steps
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS MATERIALIZED (
+  SELECT s.id FROM unnest($4::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
+  WHERE s.parked AND EXISTS (SELECT 1 FROM term)
+), postponed AS (
+  UPDATE punctual.later l SET blocked = false, run_at = greatest(l.run_at, $5::bigint), admit_at =
+    greatest(greatest(l.run_at, $5::bigint) - $6::bigint, $5::bigint)
+  WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND (l.held OR greatest(l.run_at, $5::bigint) >
+    $7::bigint)
+  RETURNING l.id
+), freed AS (
+  DELETE FROM punctual.later l
+  WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND NOT (l.held OR greatest(l.run_at, $5::bigint) >
+    $7::bigint)
+  RETURNING l.*, greatest(l.run_at, $5::bigint) AS new_run_at
+), live AS (
+  INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
+    target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
+    size_kib, edited)
+  SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses,
+    m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
+    m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
+    m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, m.size_kib, true AS edited
+  FROM freed m
+  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
+    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
+    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+), marked AS (
+  UPDATE punctual.steps s SET parked = false WHERE s.id = ANY (ARRAY(SELECT id FROM chosen))
+), answer AS (
+  SELECT (SELECT count(*) FROM chosen) AS chosen, (SELECT json_agg(l) FROM live l) AS live,
+    (SELECT count(*) FROM postponed) AS postponed
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- update-schedule
 UPDATE punctual.schedules s SET

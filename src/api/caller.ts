@@ -22,11 +22,13 @@ export interface CallerKey {
   readonly limits?: KeyLimits;
 }
 
-/** What an attempt's token allows: to report about this one job. */
+/** What an attempt's token allows: to report about this one job, and to add steps to its workflow. */
 export interface AttemptCredential {
   readonly tenant: string;
   readonly jobId: string;
   readonly fence: number;
+  /** What the key of the attempt's worker is restricted to; missing if it is not. */
+  readonly limits?: KeyLimits;
 }
 
 /** The owner of a key or of another node's token. */
@@ -63,6 +65,8 @@ export type Scope =
   | 'operator'
   /** The token of an attempt of the job in the path, or a key of a worker. */
   | 'attempt'
+  /** The token of an attempt, whose job must be a step of the workflow in the path, or a key of a worker. */
+  | 'step'
   /** The token of another node. */
   | 'node';
 
@@ -89,8 +93,10 @@ export function refusalOf(
     return 'node' in credential && credential.node ? null : 'Only nodes of the cluster may call this.';
   }
   if ('jobId' in credential) {
-    const isItsOwn = scope === 'attempt' && credential.jobId === id;
-    return isItsOwn ? null : 'The token of an attempt can report about its own job only.';
+    const isItsOwn = scope === 'step' || (scope === 'attempt' && credential.jobId === id);
+    return isItsOwn
+      ? null
+      : 'The token of an attempt can report about its own job, and add steps to its workflow, only.';
   }
   const scopes = credential.key?.scopes ?? [];
   if (credential.operator) {
@@ -101,7 +107,7 @@ export function refusalOf(
   if (credential.tenant === undefined) return 'The key belongs to no tenant.';
   if (tenant !== undefined && tenant !== credential.tenant) return 'The key belongs to another tenant.';
   if (scope === 'operator') return 'Only a key of an operator may do this.';
-  const wanted = scope === 'attempt' ? 'work' : scope;
+  const wanted = scope === 'attempt' || scope === 'step' ? 'work' : scope;
   const isGranted = scopes.includes(wanted) || (wanted === 'read' && scopes.includes('admin'));
   return isGranted ? null : `The key lacks the scope ${wanted}.`;
 }

@@ -35,6 +35,8 @@ interface JsonOptions {
   readonly maxBytes?: MaxBytes;
   /** The field of the body, or of each item of its lists and maps, that is kept as its original text. */
   readonly text?: 'payload' | 'result';
+  /** A field of the body that is kept as its original text beside those of items. */
+  readonly topText?: 'input';
   /** Fields of the body that hold long lists. */
   readonly lists?: readonly string[];
   /** The most items of such a list. Default: what the schema says. */
@@ -175,7 +177,7 @@ export interface Call {
 
 type CallerOf<S extends Scope> = S extends 'public'
   ? null
-  : S extends 'attempt'
+  : S extends 'attempt' | 'step'
     ? Caller | AttemptCredential
     : Caller;
 

@@ -1,3 +1,4 @@
+import { addedStepRoutes } from './added-steps.js';
 import { attemptRoutes } from './attempts.js';
 import { auditRoutes } from './audit.js';
 import { batchRoutes } from './batches.js';
@@ -15,6 +16,7 @@ import { scheduleRoutes } from './schedules.js';
 import { taskRoutes } from './tasks.js';
 import { tenantRoutes } from './tenants.js';
 import { workerRoutes } from './workers.js';
+import { definitionRoutes } from './workflow-definitions.js';
 import { workflowRoutes } from './workflows.js';
 
 /** Every route of a node. */
@@ -32,6 +34,8 @@ export const ROUTES: readonly Route[] = [
   ...auditRoutes,
   ...scheduleRoutes,
   ...workflowRoutes,
+  ...definitionRoutes,
+  ...addedStepRoutes,
   ...eventRoutes,
   ...clusterRoutes,
   ...healthRoutes,

@@ -1,3 +1,4 @@
+import { admissionTime } from '../core/admission-time.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf, PunctualError } from '../core/errors.js';
@@ -9,13 +10,13 @@ import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { ParsedWorkflow } from '../core/workflow/parse-workflow.js';
-import { admissionTime } from '../dispatch/admission-time.js';
 import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import type { Keep } from '../store/idempotency.js';
 import { type JobRow, toStored } from '../store/job-row.js';
 import type { KeyGuard } from '../store/keys.js';
 import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
+import { newWorkflow } from '../store/new-workflow.js';
 import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { RefusedNamesError } from '../store/refused-names.js';
 import {
@@ -34,7 +35,6 @@ import {
   type Room,
   RoomLockedError,
 } from '../store/tenant-usage.js';
-import { newWorkflow } from './new-workflow.js';
 
 /** Whose a submission is, and what its request says of it. The submissions of a bulk share one. */
 export interface Owner {
@@ -211,6 +211,7 @@ export class Submitter {
   async submitWorkflow(
     owner: Owner,
     parsed: ParsedWorkflow,
+    definition: NewWorkflow['definition'],
     keep?: Keep<StoredWorkflow>,
   ): Promise<StoredWorkflow | null> {
     const { hot, clock, config, databaseNow } = this.options;
@@ -220,7 +221,9 @@ export class Submitter {
       this.withNames(kinds, async (resolved) => {
         const now = clock.now();
         const made: Made = { names: distinct(resolved), at: databaseNow(), since: performance.now(), ...how };
-        const workflow = await newWorkflow(owner, parsed, resolved, now, config.laterThreshold);
+        const workflow = await newWorkflow(owner, parsed, resolved, now, config.laterThreshold, {
+          definition,
+        });
         const keepIt: Keep<SubmittedWorkflow> | undefined =
           keep && ((db, { id, isNew }) => keep(db, { id, workflow: isNew ? workflow : null }));
         const stored = await submitWorkflow(hot, workflow, made, now, keepIt).catch((error: unknown) => {
@@ -231,6 +234,28 @@ export class Submitter {
       });
     try {
       return await (owner.isCounted ? this.withRoom(tenant, store) : store({}));
+    } catch (error) {
+      throw explainDatabaseError(error);
+    }
+  }
+
+  /** Has the leader store steps that are added to a workflow, with the ids of their names and room for them. */
+  async addSteps<T>(
+    owner: Owner,
+    definitions: readonly JobDefinition[],
+    store: (resolved: readonly Resolved[], made: Made) => Promise<T>,
+  ): Promise<T> {
+    const { databaseNow } = this.options;
+    const kinds = definitions.map((definition) => ({ owner, definition }));
+    const named = (how: { readonly counted?: string }) =>
+      this.withNames(kinds, (resolved) => {
+        const made: Made = { names: distinct(resolved), at: databaseNow(), since: performance.now(), ...how };
+        return store(resolved, made).catch((error: unknown) => {
+          throw error instanceof NoRoomError ? new NoRoomForError(error.jobs, error) : error;
+        });
+      });
+    try {
+      return await (owner.isCounted ? this.withRoom(owner.tenant, named) : named({}));
     } catch (error) {
       throw explainDatabaseError(error);
     }
@@ -425,7 +450,7 @@ class NoRoomForError extends Error {
   readonly wanted: JobCounts;
   readonly places: readonly Place[];
 
-  constructor(jobs: readonly Pick<NewJob, 'row'>[], error: NoRoomError) {
+  constructor(jobs: readonly { readonly row: { readonly id: string } }[], error: NoRoomError) {
     super(error.message, { cause: error });
     this.wanted = error.wanted;
     const places = new Map(

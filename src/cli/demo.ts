@@ -5,10 +5,11 @@ import type { ApiClient } from '../client/api-client.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job, JobState, JobSubmission } from '../core/job.js';
 import type { Page } from '../core/wire.js';
+import { showGraphs } from './demo-graphs.js';
 import { plural } from './output.js';
 import { type Progress, progressBar } from './progress-line.js';
 
-/** The demo of `punctual up --demo`: jobs that sleep, one that recurs, and their progress. */
+/** The demo of `punctual up --demo`: jobs that sleep, one that recurs, a workflow, a batch, and their progress. */
 
 /** The module with the tasks of the demo, which the workers load. */
 export const DEMO_MODULE = fileURLToPath(new URL('./demo-tasks.js', import.meta.url));
@@ -64,7 +65,8 @@ export function standingText(standing: Standing): string {
 /** Submits the jobs and follows them to their end, with those that an earlier demo left unfinished. */
 export async function runDemo(api: ApiClient, progress: Progress, signal: AbortSignal): Promise<void> {
   const left = await unfinished(api, signal);
-  const jobs = demoSubmissions(randomBytes(4).toString('hex'));
+  const demo = randomBytes(4).toString('hex');
+  const jobs = demoSubmissions(demo);
   const { ids } = await api.request<{ ids: string[] }>('POST', '/v1/jobs/bulk', {
     body: { jobs },
     signal,
@@ -79,7 +81,10 @@ export async function runDemo(api: ApiClient, progress: Progress, signal: AbortS
   progress.line(
     `demo: a nap is scheduled every ${RECURRING.every} for ten minutes; see punctual schedule get ${RECURRING.name}`,
   );
-  const standing = await follow(api, [...left, ...ids], progress, signal);
+  const [standing] = await Promise.all([
+    follow(api, [...left, ...ids], progress, signal),
+    showGraphs(api, demo, progress, signal),
+  ]);
   progress.line(
     `demo: all ${standing.total} jobs have ended: ${standing.done} succeeded, ${standing.failed} failed`,
   );

@@ -47,7 +47,12 @@ export const AUDIT_ACTIONS = [
   'task.create',
   'task.change',
   'task.delete',
+  'definition.create',
+  'definition.change',
+  'definition.delete',
   'workflow.cancel',
+  'workflow.hold',
+  'workflow.release',
   'workflow.retry',
 ] as const;
 
@@ -70,6 +75,7 @@ export interface AuditSubject {
     | 'worker'
     | 'task'
     | 'workflow'
+    | 'definition'
     | 'batch';
   /** The id or the name. */
   readonly name: string;

@@ -201,14 +201,17 @@ function readRest(
     rest[shape.text!] = source.textOf(text.start, text.end);
     return rest;
   }
-  if (lists.length === 0) return JSON.parse(source.part(0, source.length));
+  const { topText } = scanner;
+  if (lists.length === 0 && !topText) return JSON.parse(source.part(0, source.length));
   let around = '';
   let from = 0;
-  for (const { start, end } of scanner.lists) {
+  const cut = [...scanner.lists, ...(topText ? [topText] : [])].sort((a, b) => a.start - b.start);
+  for (const { start, end } of cut) {
     around += `${source.part(from, start)}null`;
     from = end;
   }
   const rest = JSON.parse(around + source.part(from, source.length)) as Record<string, unknown>;
   for (const [i, { name }] of scanner.lists.entries()) rest[name] = lists[i];
+  if (topText) rest[shape.topText!] = source.textOf(topText.start, topText.end);
   return rest;
 }

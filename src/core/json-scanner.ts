@@ -20,6 +20,8 @@ export interface JsonShape {
   readonly mostItems?: number | undefined;
   /** Fields of the object that hold objects whose members are read one by one; no two may have the same name. */
   readonly maps?: readonly string[] | undefined;
+  /** A field of the object itself that is kept as text beside those of items. */
+  readonly topText?: string | undefined;
   /** Whether a field may be called `__proto__`. */
   readonly allowProto?: boolean | undefined;
   /** Lifts the limits on the number of values: the reader is the process of whoever wrote the text. */
@@ -102,6 +104,8 @@ export class OpenValues {
 export class JsonScanner {
   /** Where the field that is kept as text lies, when there are no lists. */
   text: Span | null = null;
+  /** Where the field of the object itself lies that is kept as text beside those of items. */
+  topText: Span | null = null;
   readonly lists: ListSpan[] = [];
 
   private at = 0;
@@ -112,6 +116,8 @@ export class JsonScanner {
   /** For each open object the byte of its current key, for each open array the index of its current value. */
   private readonly positions: Int32Array;
   private readonly textDepth: number;
+  /** The depth of the field that is being kept. */
+  private keptDepth = -1;
 
   private values = 0;
   private valuesInItems = 0;
@@ -258,8 +264,10 @@ export class JsonScanner {
     if (this.depth > 3) return;
     if (this.keyIsText) {
       this.keyIsText = false;
-      if (this.textStart >= 0) throw this.wrong('is given twice');
+      const isTop = this.depth !== this.textDepth;
+      if (isTop ? this.topText : this.textStart >= 0) throw this.wrong('is given twice');
       this.keeping = true;
+      this.keptDepth = this.depth;
       this.textStart = at;
     } else if (this.depth === 1 && byte === OPEN_ARRAY) this.beginList(at, this.shape.lists, false);
     else if (this.depth === 1 && byte === OPEN_OBJECT) this.beginList(at, this.shape.maps, true);
@@ -294,8 +302,13 @@ export class JsonScanner {
     const { depth } = this;
     if (depth > 3) return AFTER_VALUE;
     if (this.keeping) {
-      if (depth !== this.textDepth) return AFTER_VALUE;
+      if (depth !== this.keptDepth) return AFTER_VALUE;
       this.keeping = false;
+      if (depth !== this.textDepth) {
+        this.topText = { start: this.textStart, end: at };
+        this.textStart = -1;
+        return AFTER_VALUE;
+      }
       this.textEnd = at;
       if (depth === 1) this.text = { start: this.textStart, end: at };
     } else if (this.inList && depth === 2) {
@@ -345,12 +358,14 @@ export class JsonScanner {
     if (mayBeProto && !this.shape.allowProto && this.keyAt(keyStart) === PROTO) {
       throw this.wrong('is a name that is not allowed');
     }
-    if (depth !== this.textDepth || this.keeping) return;
-    this.keyIsText = (depth === 1 || this.inList) && this.isTextKey(keyStart, at);
+    if (this.keeping) return;
+    const { topText } = this.shape;
+    if (depth === 1 && topText !== undefined) this.keyIsText = this.isTextKey(keyStart, at, topText);
+    if (depth !== this.textDepth) return;
+    this.keyIsText = (depth === 1 || this.inList) && this.isTextKey(keyStart, at, this.shape.text!);
   }
 
-  private isTextKey(start: number, end: number): boolean {
-    const text = this.shape.text!;
+  private isTextKey(start: number, end: number, text: string): boolean {
     if (this.keyHasEscapes) return this.keyAt(start) === text;
     if (end - start - 2 !== text.length) return false;
     for (let i = 0; i < text.length; i++) if (this.bytes[start + 1 + i] !== text.charCodeAt(i)) return false;

@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
+import type { KeyLimits } from './access.js';
 
 /**
  * Standard JWTs with one fixed algorithm (HS256). Each purpose has a key of its own, derived from the cluster's secret by
@@ -16,13 +17,16 @@ type Purpose = 'attempt' | 'node' | 'caller' | 'forwarded';
 const NODE_TOKEN_MS = 60_000;
 
 /**
- * The token of one attempt names tenant, job and fence, and is valid only for the routes that report about its own job.
+ * The token of one attempt names tenant, job and fence, and is valid only for the routes that report about its own job or
+ * add steps to its workflow.
  * Whether the fence still counts is decided by the database.
  */
 interface AttemptClaims {
   readonly tenant: string;
   readonly jobId: string;
   readonly fence: number;
+  /** What the key of its worker is restricted to: an attempt adds no steps that its worker could not submit. */
+  readonly limits?: KeyLimits;
 }
 
 /** Signs the token of an attempt; this runs for every assignment that goes over the network. */
@@ -32,16 +36,19 @@ export function signAttemptToken(
   expiresAtMs: number,
   nowMs: number,
 ): string {
-  const { tenant, jobId, fence } = claims;
+  const { tenant, jobId, fence, limits } = claims;
   const ten = JSON.stringify(tenant);
-  const rest = `"ten":${ten},"job":"${jobId}","fence":${fence}`;
+  const lim = limits ? `,"lim":${JSON.stringify(limits)}` : '';
+  const rest = `"ten":${ten},"job":"${jobId}","fence":${fence}${lim}`;
   return signBody(secret, 'attempt', rest, expiresAtMs, nowMs);
 }
 
 /** The claims of a genuine attempt token that has not expired, else null. */
 export function verifyAttemptToken(secret: Buffer, token: string, nowMs: number): AttemptClaims | null {
   const body = verifyToken(secret, 'attempt', token, nowMs);
-  return body && { tenant: String(body.ten), jobId: String(body.job), fence: Number(body.fence) };
+  if (!body) return null;
+  const attempt = { tenant: String(body.ten), jobId: String(body.job), fence: Number(body.fence) };
+  return body.lim ? { ...attempt, limits: body.lim as KeyLimits } : attempt;
 }
 
 /** Signs the token by which nodes authenticate to each other. */

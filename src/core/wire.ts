@@ -118,6 +118,8 @@ export interface Assignment {
   readonly timeoutMs: number;
   /** Opens the routes that report about this attempt; missing when the worker wanted none. */
   readonly token?: string;
+  /** The workflow that the job is a step of; missing for other jobs. */
+  readonly workflow?: string;
   /** The context of the trace that the submission was part of. */
   readonly traceparent?: string;
   /** When the attempt was due (RFC 3339); only with `traceparent`. */
@@ -267,6 +269,7 @@ export interface ClusterView {
 export type Gate =
   | 'parents'
   | 'event'
+  | 'workflow'
   | 'due-time'
   | 'hold'
   | 'cluster-paused'

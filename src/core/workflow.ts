@@ -11,6 +11,9 @@ export const STEP_NAME_PATTERN = /^[A-Za-z0-9_-]{1,64}$/;
 /** Completes "must be …" in an error about the name of a step. */
 export const STEP_NAME_FORM = '1 to 64 letters, digits, "_" or "-"';
 
+/** What `$from` calls the input of a workflow, and so no step. */
+export const INPUT = 'input';
+
 /** The most steps of one workflow. */
 export const MOST_STEPS = 10_000;
 /** The most entries of `after` in one workflow. */
@@ -52,7 +55,21 @@ export interface EventWait {
   readonly timeout?: Duration;
 }
 
-/** A step of a workflow: a job, or with `wait` something to wait for. */
+/** The most workflows inside each other. */
+export const MOST_DEPTH = 8;
+
+/** A workflow that is a step of another one. */
+export interface InnerWorkflow {
+  /** Default: the name of the workflow around it. */
+  readonly name?: string;
+  readonly jobs: WorkflowSteps;
+  /** Default `continue`. */
+  readonly onFailure?: FailurePolicy;
+  /** Default `finish`. */
+  readonly running?: RunningPolicy;
+}
+
+/** A step of a workflow: a job, or with `wait` something to wait for, or with `workflow` another workflow. */
 export interface WorkflowStep extends JobTemplate {
   /** The steps that must have ended before this one is decided. */
   readonly after?: readonly string[];
@@ -66,6 +83,8 @@ export interface WorkflowStep extends JobTemplate {
   readonly hold?: boolean;
   /** Instead of a job: the step ends when the event comes, or when the time has passed. */
   readonly wait?: Duration | EventWait;
+  /** Instead of a job: a workflow that starts when the step is released; the step ends when it does. */
+  readonly workflow?: InnerWorkflow;
 }
 
 /** The steps of a workflow by their names. */
@@ -76,11 +95,56 @@ export interface WorkflowSubmission {
   readonly name: string;
   /** A second submission with the same key gets the same workflow. */
   readonly key?: string;
+  /** What `{"$from": "input.path"}` in the payloads of steps means. */
+  readonly input?: unknown;
   readonly jobs: WorkflowSteps;
   /** Default `continue`. */
   readonly onFailure?: FailurePolicy;
   /** Default `finish`. */
   readonly running?: RunningPolicy;
+}
+
+/** What a client sends to have a definition run. */
+export interface WorkflowStart {
+  /** The name of the definition, which is also the name of the workflow. */
+  readonly definition: string;
+  /** Default: the newest. */
+  readonly version?: number;
+  /** A second start with the same key gets the same workflow. */
+  readonly key?: string;
+  /** What `{"$from": "input.path"}` in the payloads of steps means. */
+  readonly input?: unknown;
+}
+
+/** A graph that is kept under a name. */
+export interface WorkflowDefinitionInput {
+  readonly jobs: WorkflowSteps;
+  /** Default `continue`. */
+  readonly onFailure?: FailurePolicy;
+  /** Default `finish`. */
+  readonly running?: RunningPolicy;
+}
+
+/** A definition in a list: its newest version. */
+export interface ListedWorkflowDefinition {
+  readonly tenant: string;
+  readonly name: string;
+  /** Counts up with each change of what it says. */
+  readonly version: number;
+  readonly steps: number;
+  readonly onFailure: FailurePolicy;
+  readonly running: RunningPolicy;
+  readonly createdAt: string;
+  readonly createdBy: string;
+}
+
+/** One version of a definition as the API shows it. */
+export interface StoredWorkflowDefinition extends ListedWorkflowDefinition {
+  /** Whether starts without a version take this one. */
+  readonly newest: boolean;
+  /** The versions that are kept, the newest first; at most 1,000. */
+  readonly versions: readonly number[];
+  readonly jobs: WorkflowSteps;
 }
 
 /** A step of a workflow as it is shown. */
@@ -90,7 +154,27 @@ export interface WorkflowStepView {
   readonly state: JobState;
   readonly after: readonly string[];
   readonly runIf: RunIf;
+  /** The step that added it while it ran; null if it was submitted with the workflow. */
+  readonly addedBy: string | null;
+  /** The id of the workflow that the step has started; null if it has started none. */
+  readonly workflow: string | null;
   readonly finishedAt: string | null;
+}
+
+/** Steps that a running step adds to its workflow. */
+export interface StepAddition {
+  readonly jobs: WorkflowSteps;
+  /** Whether the steps that wait for the one that adds also wait for these; default true. */
+  readonly join?: boolean;
+  /** The attempt that adds them; may be left out by one that comes with its own token. */
+  readonly by?: { readonly jobId: string; readonly fence: number };
+}
+
+/** Steps that were added to a workflow, now or by an earlier request of the same job. */
+export interface AddedSteps {
+  /** The id of the workflow. */
+  readonly workflow: string;
+  readonly jobs: Readonly<Record<string, WorkflowStepView>>;
 }
 
 /** A workflow in a list. */
@@ -99,6 +183,12 @@ export interface ListedWorkflow {
   readonly tenant: string;
   readonly name: string;
   readonly key: string | null;
+  /** The definition that it was started from. */
+  readonly definition: { readonly name: string; readonly version: number } | null;
+  /** The schedule that started it. */
+  readonly schedule: string | null;
+  /** Its occurrence; null for one that was run by hand. */
+  readonly scheduledAt: string | null;
   readonly state: WorkflowState;
   /** Counts how often it was set going: by its submission and by retries. */
   readonly run: number;
@@ -106,14 +196,46 @@ export interface ListedWorkflow {
   readonly running: RunningPolicy;
   /** Why the rest of it is skipped: a failure, or because somebody cancelled it. */
   readonly stopping: 'failure' | 'cancel' | null;
+  /** Whether no step starts until somebody releases it. */
+  readonly held: boolean;
+  /** The workflow that it repeats. */
+  readonly rerunOf: string | null;
   readonly progress: { readonly steps: number; readonly ended: number; readonly failed: number };
+  /** The step of another workflow that it is: the ids of that workflow and of the step's job; null if it is none. */
+  readonly parent: { readonly workflow: string; readonly job: string } | null;
   readonly createdAt: string;
   readonly createdBy: string;
   readonly endedAt: string | null;
 }
 
+/** A step on the critical path of its workflow. */
+export interface CriticalStep {
+  readonly name: string;
+  readonly state: JobState;
+  /** From the end of the step before it to its first attempt. */
+  readonly waitedMs: number;
+  /** From there to its end, or until now; pauses between its attempts are part of it. */
+  readonly ranMs: number;
+  readonly totalMs: number;
+}
+
+/** The chain of steps that determined when a workflow ended, or that determines how far it is. */
+export interface CriticalPath {
+  /** From the submission to the end of the last step, or until now. */
+  readonly totalMs: number;
+  /** What the listed steps spent waiting. */
+  readonly waitedMs: number;
+  /** What the listed steps spent running. */
+  readonly ranMs: number;
+  /** In their order; of a longer path the thousand that took longest. */
+  readonly steps: readonly CriticalStep[];
+  /** How many steps of the path are not listed. */
+  readonly left: number;
+}
+
 /** A workflow as the API shows it. */
 export interface Workflow extends ListedWorkflow {
+  readonly criticalPath: CriticalPath;
   /** Its steps by their names. */
   readonly jobs: Readonly<Record<string, WorkflowStepView>>;
 }

@@ -1,3 +1,4 @@
+import type { KeyLimits } from '../core/access.js';
 import type { HandlerTarget, Target } from '../core/job.js';
 import { signAttemptToken } from '../core/tokens.js';
 import type { Assignment } from '../core/wire.js';
@@ -21,6 +22,8 @@ export class OwnAssignment implements Assignment {
   /** Set only for jobs that are part of a trace. */
   declare readonly traceparent?: string;
   declare readonly dueAt?: string;
+  /** Set only for steps of workflows. */
+  declare readonly workflow?: string;
   private parsed: { readonly payload: unknown } | undefined;
 
   constructor(
@@ -29,6 +32,7 @@ export class OwnAssignment implements Assignment {
     /** The name of the queue. */
     readonly queue: string,
   ) {
+    if (work.workflow !== null) this.workflow = work.workflow;
     if (work.traceparent === null) return;
     this.traceparent = work.traceparent;
     this.dueAt = new Date(running.facts.runAt).toISOString();
@@ -75,7 +79,7 @@ export class OwnAssignment implements Assignment {
 
   /** The assignment as JSON, with the payload and the target as they were stored. */
   get text(): string {
-    const own = `${this.tokenText}${this.traceText}`;
+    const own = `${this.tokenText}${this.stepText}${this.traceText}`;
     return `{"jobId":"${this.running.id}","payload":${this.work.payload},${own}${commonText(this.running, this.queue, this.work.target)}`;
   }
 
@@ -85,6 +89,10 @@ export class OwnAssignment implements Assignment {
 
   protected get tokenText(): string {
     return '';
+  }
+
+  private get stepText(): string {
+    return this.workflow === undefined ? '' : `"workflow":"${this.workflow}",`;
   }
 
   private get traceText(): string {
@@ -101,6 +109,7 @@ class SignedAssignment extends OwnAssignment {
     queue: string,
     private readonly secret: Buffer,
     private readonly graceMs: number,
+    private readonly limits: KeyLimits | null,
   ) {
     super(running, work, queue);
   }
@@ -108,7 +117,8 @@ class SignedAssignment extends OwnAssignment {
   get token(): string {
     const { tenant, id: jobId, fence, claimedAt, timeoutMs } = this.running;
     const expiresAt = claimedAt + timeoutMs + this.graceMs;
-    return signAttemptToken(this.secret, { tenant, jobId, fence }, expiresAt, claimedAt);
+    const claims = { tenant, jobId, fence, ...(this.limits && { limits: this.limits }) };
+    return signAttemptToken(this.secret, claims, expiresAt, claimedAt);
   }
 
   protected override get tokenText(): string {
@@ -134,7 +144,8 @@ export function assignmentsOf(
   }
   const graceMs = config.workerTimeout + TOKEN_GRACE_MS;
   return attempts.map(
-    ({ running, work }) => new SignedAssignment(running, work, queueOf(running), secret, graceMs),
+    ({ running, work }) =>
+      new SignedAssignment(running, work, queueOf(running), secret, graceMs, session.limits),
   );
 }
 

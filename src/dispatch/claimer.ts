@@ -59,6 +59,8 @@ export class Claimer {
   private readonly loop: Loop;
   /** Fires when a worker's own rate allows its next job; on the steady clock. */
   private readonly rateTimer: EarliestTimer;
+  /** The claim that is under way, or the last one. */
+  private claiming: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly state: LeaderState,
@@ -99,8 +101,14 @@ export class Claimer {
       const intents = this.choose();
       if (intents.length === 0) return;
       this.parts.onDrained();
-      await this.claim(intents);
+      this.claiming = this.claim(intents);
+      await this.claiming;
     }
+  }
+
+  /** Resolves when the claim that is under way, if one is, is made or has failed. */
+  claimsMade(): Promise<void> {
+    return this.claiming.catch(() => undefined);
   }
 
   /** Chooses jobs for the polls round robin, one each, so that work spreads evenly over the workers. */
@@ -304,11 +312,11 @@ const claimFromMemory: Claim = async (...args) => {
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
   return (entry, claim, poll) => {
     if (refused.has(entry.id)) return null;
-    const { definition, payload, schedule = null } = entry.row!;
+    const { definition, payload, schedule = null, workflow = null } = entry.row!;
     if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition, schedule) };
     const { target, traceparent } = definition;
     const running = new Running(entry, last.facts, claim);
-    return { running, work: { payload, target, traceparent }, poll };
+    return { running, work: { payload, target, traceparent, workflow }, poll };
   };
 };
 
@@ -317,8 +325,8 @@ const claimFromTable: Claim = async (...args) => {
   return (entry, claim, poll) => {
     const row = rows.get(entry.id);
     if (!row) return null;
-    const { payload, target, traceparent } = row;
+    const { payload, target, traceparent, workflow } = row;
     const running = new Running(entry, factsOf(row), claim);
-    return { running, work: { payload, target, traceparent }, poll };
+    return { running, work: { payload, target, traceparent, workflow }, poll };
   };
 };

@@ -51,7 +51,7 @@ export class DirectStart {
         since: state.clock.steady(),
       };
       const { target, traceparent } = row.definition;
-      const work = { payload: row.payload, target, traceparent };
+      const work = { payload: row.payload, target, traceparent, workflow: null };
       const waiting = toWaiting(row);
       if (state.events.isHeard) state.events.submitted([waiting]);
       const running = new Running({ ...waiting, row: null }, factsOfNew(row.definition, null), claim);

@@ -134,15 +134,17 @@ export class Dispatcher {
     this.workflows = new Workflows(
       this.state,
       (tenant, jobId) => this.jobControl.cancel(tenant, jobId),
-      (tenant, jobs) => {
+      (tenant, jobs, startBefore) => {
         this.state.addedJobs.note(tenant, 0, jobs);
+        this.expirer.expect(startBefore);
         this.admitter.wake();
       },
+      () => this.claimer.claimsMade(),
     );
     this.unserved = new UnservedJobs(this.state);
     this.leaderFigures = new LeaderFigures(this.state, this.unserved);
     this.auditChain = new AuditChain(this.state);
-    this.upkeep = new Upkeep(this.state, this.auditChain);
+    this.upkeep = new Upkeep(this.state, this.auditChain, (work) => this.workflows.executor.alone(work));
   }
 
   get epoch(): number {

@@ -1,3 +1,4 @@
+import { admissionTime } from '../core/admission-time.js';
 import { type AuditAction, type AuditAuthor, type AuditEntry, auditEntry, hashed } from '../core/audit.js';
 import { type FieldError, invalid, PunctualError } from '../core/errors.js';
 import { checkPayload, readsPayloads } from '../core/task-defaults.js';
@@ -19,7 +20,6 @@ import {
 } from '../store/place-jobs.js';
 import { readJob } from '../store/read-job.js';
 import type { Requested } from '../store/requested.js';
-import { admissionTime } from './admission-time.js';
 import type { Admitter } from './admitter.js';
 import { jobView } from './audit-views.js';
 import { type LeaderState, noLeader } from './leader-state.js';

@@ -90,6 +90,8 @@ export class LeaderState {
   readonly gangs: GangBoard;
   readonly sessions = new Map<string, WorkerSession>();
   paused = false;
+  /** Workflows that ended before it are being removed, and are not set going again. Changed by whoever is alone with them. */
+  keptSince = 0;
   /** Whether all segments of the table are known; until then the table may hold older jobs than memory. */
   isLoaded = false;
   /** Set by the claimer; called whenever a job or a slot may have become available. */

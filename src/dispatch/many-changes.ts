@@ -1,3 +1,4 @@
+import { admissionTime } from '../core/admission-time.js';
 import { assertNever, messageOf } from '../core/errors.js';
 import type { ManyVerb } from '../core/wire.js';
 import { cancelClaims } from '../store/claims.js';
@@ -8,7 +9,6 @@ import type { LocatedJob } from '../store/find-jobs.js';
 import { type Keep, leaderEffect } from '../store/idempotency.js';
 import { admitJobs, changeLater, postponeJobs, redriveJobs, unchanged } from '../store/place-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
-import { admissionTime } from './admission-time.js';
 import type { LeaderState } from './leader-state.js';
 import type { Running } from './running.js';
 

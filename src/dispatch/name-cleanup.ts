@@ -1,8 +1,10 @@
 import { oldestDay } from '../store/partitions.js';
 import {
+  BEFORE_ALL_JOBS,
   BEFORE_ALL_NAMES,
-  findLaterNames,
   findLiveNames,
+  findNamesOf,
+  type JobPosition,
   keepNames,
   type LaterNames,
   type NamePair,
@@ -19,7 +21,6 @@ const MARGIN_MS = 7 * 24 * HOUR_MS;
 const PAGE = 2_000;
 /** Jobs outside the live table whose names are read at once. */
 const LATER_PAGE = 10_000;
-const BEFORE_ALL_IDS = '00000000-0000-0000-0000-000000000000';
 
 /** Removes names of queues and needs that no job in any place uses any more; answers how many. */
 export async function forgetNames(state: LeaderState): Promise<number> {
@@ -53,9 +54,11 @@ async function keepUsed(state: LeaderState, now: number, since: number): Promise
     await keep(names);
     after = names.length < PAGE ? undefined : names.at(-1);
   }
-  for (let after: string | null = BEFORE_ALL_IDS; after !== null; ) {
-    const { names, last }: LaterNames = await findLaterNames(state.pool, after, LATER_PAGE);
-    await keep(names);
-    after = last;
+  for (const place of ['later', 'kept'] as const) {
+    for (let after: JobPosition | null = BEFORE_ALL_JOBS; after !== null; ) {
+      const { names, last }: LaterNames = await findNamesOf(state.pool, place, after, LATER_PAGE);
+      await keep(names);
+      after = last;
+    }
   }
 }

@@ -1,4 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
+import { admissionTime } from '../core/admission-time.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import {
   dueTimeOf,
@@ -14,7 +15,6 @@ import type { KeyedJob } from '../store/key-holders.js';
 import { Names, type Resolved } from '../store/names.js';
 import { readSubmissions, type ToAdmit } from '../store/place-jobs.js';
 import { RefusedNamesError } from '../store/refused-names.js';
-import { admissionTime } from './admission-time.js';
 import type { LeaderState } from './leader-state.js';
 
 /** How long parsing may block the event loop. */

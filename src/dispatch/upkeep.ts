@@ -2,13 +2,14 @@ import { Loop, logFailure } from '../core/loop.js';
 import { saveProgress } from '../store/claims.js';
 import { forgetSilentNodes, publishLimits } from '../store/cluster-state.js';
 import { forgetOld } from '../store/forget-old.js';
-import { forgetWorkflows } from '../store/forget-workflows.js';
-import { makePartitionsAhead, removeOldDays } from '../store/retention.js';
+import { makePartitionsAhead } from '../store/retention.js';
 import { addStale, foldTallies } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
+import { BEFORE_ALL_VERSIONS, forgetVersions } from '../store/workflow-definitions.js';
 import type { AuditChain } from './audit-chain.js';
 import type { LeaderState } from './leader-state.js';
 import { forgetNames } from './name-cleanup.js';
+import { OldDays } from './old-days.js';
 import type { Running } from './running.js';
 
 const SECOND_MS = 1_000;
@@ -37,11 +38,17 @@ interface StaleCounts {
 export class Upkeep {
   private readonly loops: readonly Loop[];
   private readonly stale = new Map<string, StaleCounts>();
+  private readonly oldDays: OldDays;
+  /** Where the replaced versions of definitions begin that are looked at next. */
+  private versions = BEFORE_ALL_VERSIONS;
 
   constructor(
     private readonly state: LeaderState,
     private readonly audit: AuditChain,
+    /** Runs something while nothing else changes workflows. */
+    alone: <T>(work: () => Promise<T>) => Promise<T>,
   ) {
+    this.oldDays = new OldDays(state, alone);
     const onError = logFailure(state.log, 'upkeep failed');
     const every = (everyMs: number, name: string, pass: () => Promise<void>, firstMs = AFTER_TAKEOVER_MS) => {
       let begun = false;
@@ -56,8 +63,9 @@ export class Upkeep {
       every(MINUTE_MS, 'publish limits', () => this.publishLimits(), 0),
       every(MINUTE_MS, 'fold counts', () => this.foldCounts()),
       every(MINUTE_MS, 'make days', () => this.makeDays()),
-      every(MINUTE_MS, 'remove days', () => this.removeDays()),
+      every(MINUTE_MS, 'remove days', () => this.oldDays.runOnce()),
       every(MINUTE_MS, 'forget old', () => this.forgetOld()),
+      every(MINUTE_MS, 'forget versions', () => this.forgetVersions()),
       every(MINUTE_MS, 'forget workers', () => this.forgetWorkers()),
       every(MINUTE_MS, 'forget nodes', () =>
         forgetSilentNodes(state.hot, state.clock.now() - FORGET_NODE_MS),
@@ -98,18 +106,19 @@ export class Upkeep {
     await state.write(() => makePartitionsAhead(state.hot, state.term, state.clock.now()));
   }
 
-  private async removeDays(): Promise<void> {
-    const { state } = this;
-    const removed = await state.write(() => removeOldDays(state.hot, state.term, this.oldest));
-    if (removed > 0) state.log.info({ removed }, 'old days were removed from history');
-    while (await state.write(() => forgetWorkflows(state.hot, state.term, this.oldest)));
-  }
-
   private async forgetOld(): Promise<void> {
     const { state } = this;
     const answers = state.clock.now() - state.config.idempotencyRetention;
-    const before = { minutes: this.oldest, answers, batches: this.oldest };
+    const before = { minutes: this.oldest, answers, batches: this.oldDays.goneBefore };
     while (await state.write(() => forgetOld(state.hot, state.term, before)));
+  }
+
+  /** A page at a time: versions that workflows use are looked at again and again. */
+  private async forgetVersions(): Promise<void> {
+    const { state, versions } = this;
+    const replacedBefore = state.clock.now() - MINUTE_MS;
+    const next = await state.write(() => forgetVersions(state.hot, state.term, versions, replacedBefore));
+    this.versions = next ?? BEFORE_ALL_VERSIONS;
   }
 
   private async forgetWorkers(): Promise<void> {

@@ -6,7 +6,7 @@ import type { Gate, Why } from '../core/wire.js';
 import { eventOf, type Waits } from '../core/workflow/waiting.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { findQueue } from '../store/queues.js';
-import { readParents, readWait, type WaitRow } from '../store/read-workflows.js';
+import { readParents, readStepHold, readWait, type StepHold, type WaitRow } from '../store/read-workflows.js';
 import { type NeedsInfo, type QueueInfo, toQueueInfo } from './directory.js';
 import { Gang } from './gang.js';
 import { explainGang } from './gang-reasons.js';
@@ -63,7 +63,14 @@ export async function explainWaiting(
     return answer('batch', 'The job waits for its batch, which the leader has not read yet.', {
       batch: job.batch,
     });
-  if (job.state === 'blocked') return explainBlocked(state, job, namesSteps, answer);
+  const hold = job.workflow === null ? undefined : await readStepHold(state.hot, job.id);
+  if (hold && (hold.parked || (hold.held && job.state === 'pending'))) return explainHold(job, hold, answer);
+  if (job.state === 'blocked') {
+    const why = await explainBlocked(state, job, namesSteps, answer);
+    if (!hold?.held) return why;
+    const figures = { ...why.figures, workflowHeld: true };
+    return { ...why, detail: `${why.detail} The workflow is on hold, too.`, figures };
+  }
   if (job.held) return answer('hold', 'The job is on hold; release it to let it run.');
   if (job.raw)
     return answer('not-admitted', 'The job was submitted inside a transaction and is about to be admitted.');
@@ -86,6 +93,19 @@ export async function explainWaiting(
   if (!queue || !isCovered(state, job, queue))
     return answer('not-admitted', 'The leader has not read the job yet; it looks for new jobs every second.');
   return explainLimits(state, job, queue, answer) ?? explainWorkers(state, job, queue, answer, forOperator);
+}
+
+/** A step that could start, if its workflow were not on hold. */
+function explainHold({ workflow, held: isHeldItself }: PlacedRow, { held }: StepHold, answer: Answer): Why {
+  const figures = { workflow, workflowHeld: held };
+  const also = isHeldItself ? ' The job is on hold by itself, too.' : '';
+  if (held)
+    return answer(
+      'hold',
+      `The workflow ${workflow} is on hold; release it to let the step run.${also}`,
+      figures,
+    );
+  return answer('hold', `The workflow ${workflow} was released; the step is about to go on.${also}`, figures);
 }
 
 /** The most parents that a sentence names. */
@@ -113,7 +133,11 @@ async function explainBlocked(
 }
 
 /** The time or the event that a step of a workflow waits for. */
-function explainWait({ wait, wakeAt }: WaitRow, answer: Answer): Why {
+function explainWait({ wait, wakeAt, inner }: WaitRow, answer: Answer): Why {
+  if (wait === null) {
+    const what = inner === null ? 'its workflow, which is about to start' : `workflow ${inner}`;
+    return answer('workflow', `The step waits for the end of ${what}.`, { innerWorkflow: inner });
+  }
   const event = eventOf(JSON.parse(wait) as Waits);
   const until = wakeAt === null ? '' : ` until ${new Date(wakeAt).toISOString()}`;
   if (event === null) return answer('due-time', `The step waits${until}.`, { wakeAt });

@@ -36,6 +36,11 @@ export function isFree({ settled, reserved, isChecked }: Poll): boolean {
   return !settled && !reserved && !isChecked;
 }
 
+/** A registration as it is stored: with what its key is restricted to. */
+export interface StoredRegistration extends WorkerRegistration {
+  readonly limits?: KeyLimits;
+}
+
 /** One registration of a worker with this leader's shard. */
 export class WorkerSession {
   readonly running = new RunningList();
@@ -53,6 +58,8 @@ export class WorkerSession {
   readonly queues: ReadonlySet<string> | null;
   /** Whether its assignments come with tokens. */
   readonly wantsTokens: boolean;
+  /** What the key is restricted to that it was registered with; null if it is not. */
+  readonly limits: KeyLimits | null;
   /**
    * Its own rate limit. It begins with one token under every leader, so a takeover lets at most one extra job start.
    */
@@ -77,7 +84,7 @@ export class WorkerSession {
     operator = false,
   ) {
     this.seen(clock);
-    const registration = JSON.parse(text) as WorkerRegistration;
+    const registration = JSON.parse(text) as StoredRegistration;
     this.bytes = text.length;
     this.name = registration.name;
     this.slots = registration.slots;
@@ -87,6 +94,7 @@ export class WorkerSession {
     this.queues = registration.queues.includes(ALL_QUEUES) ? null : new Set(registration.queues);
     this.bucket = registration.rate ? Bucket.drained(rateOf(registration.rate), clock.steady()) : null;
     this.wantsTokens = registration.tokens !== false;
+    this.limits = registration.limits ?? null;
     this.ability = new Ability(this.tenant, registration);
   }
 

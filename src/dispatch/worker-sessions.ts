@@ -21,7 +21,7 @@ import { lost, OverdueAttempts } from './overdue-attempts.js';
 import { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
 import { WorkerPolls } from './worker-polls.js';
-import { type Poll, type SessionUser, WorkerSession } from './worker-session.js';
+import { type Poll, type SessionUser, type StoredRegistration, WorkerSession } from './worker-session.js';
 
 /** How often heartbeats reach the database. */
 const SAVE_EVERY_MS = 15_000;
@@ -112,8 +112,9 @@ export class Workers {
     const { state } = this;
     const now = state.clock.now();
     const id = uuidv7(now);
-    const text = JSON.stringify(registration);
-    const { tenant, operator } = user;
+    const { tenant, operator, key } = user;
+    const stored: StoredRegistration = key?.limits ? { ...registration, limits: key.limits } : registration;
+    const text = JSON.stringify(stored);
     const arriving = { tenant: registration.shared ? null : tenant, operator, bytes: text.length };
     this.mustHaveRoom(arriving, registration.replaces);
     this.arriving.add(arriving);
@@ -277,7 +278,8 @@ export class Workers {
   /** A session as the API shows it. */
   view(row: WorkerRow): WorkerView {
     const session = this.state.sessions.get(row.id);
-    const { replaces: _, tokens: __, ...registration } = JSON.parse(row.registration) as WorkerRegistration;
+    const stored = JSON.parse(row.registration) as StoredRegistration;
+    const { replaces: _, tokens: __, limits: ___, ...registration } = stored;
     const state: WorkerState = session ? (session.draining ? 'draining' : 'alive') : 'dead';
     return {
       id: row.id,

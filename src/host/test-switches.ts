@@ -13,6 +13,8 @@ export const FENCES = [
   'trust',
   /** A claim takes only a live job, and only under its next fence. */
   'claim-join',
+  /** A claim takes no step of a workflow that is on hold. */
+  'held-workflow',
   /** A job is handed over from memory only if its row has not changed since it was submitted. */
   'unedited',
   /** A result counts only under the fence of the attempt that runs. */

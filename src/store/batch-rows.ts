@@ -2,6 +2,7 @@ import type { BatchState, OnMemberFailure } from '../core/batch.js';
 import type { JobState } from '../core/job.js';
 import { assertTenant } from './assert-tenant.js';
 import { type Queryable, run, statement } from './database.js';
+import { allEnded } from './ended-places.js';
 import { bytesOf, type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 import { selectWaiting, type Waiting } from './read-backlog.js';
 import { CLOCK_ERROR_MS, earliestEnd } from './read-job.js';
@@ -46,7 +47,7 @@ const READ_ENDED_MEMBERS = statement(
   'read-ended-members',
   `
     SELECT h.id, h.state FROM unnest($2::uuid[]) u(id)
-    JOIN punctual.job_history h ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint`,
+    JOIN ${allEnded('h')} ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint`,
 );
 
 /** A position in the order of waiting batches. */
@@ -135,7 +136,7 @@ const READ_BATCH = statement(
       SELECT m.id || ' ' || coalesce(
         (SELECT 'running' FROM punctual.jobs j WHERE j.id = m.id),
         (SELECT 'blocked' FROM punctual.later l WHERE l.id = m.id),
-        (SELECT h.state FROM punctual.job_history h
+        (SELECT h.state FROM ${allEnded('h')}
          WHERE h.tenant = $1::text AND h.id = m.id AND h.finished_at >= b.created_at - ${CLOCK_ERROR_MS}),
         '')
       FROM unnest(b.members) WITH ORDINALITY m(id, place) ORDER BY m.place) AS jobs

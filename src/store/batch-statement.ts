@@ -16,6 +16,13 @@ export function byIndex(column: string, value: string): string {
 export const NOT_CLAIMED = '(SELECT true FROM punctual.claims c WHERE c.job = j.id) IS NULL';
 
 /**
+ * The condition that the workflow of job `j`, if it is a step of one, is not on hold. A job outside of workflows pays for one
+ * look at a column; it is no EXISTS, which the planner might answer by reading all workflows.
+ */
+export const NOT_HELD =
+  '(j.workflow IS NULL OR (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE)';
+
+/**
  * The order in which statements lock claims. Because all of them use the same order, two such statements may wait for
  * each other but never deadlock.
  */

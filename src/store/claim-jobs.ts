@@ -1,6 +1,6 @@
 import { BOUNDS } from '../core/histogram.js';
 import { stands } from '../host/test-switches.js';
-import { type Changed, changedRows, refusedOf } from './batch-statement.js';
+import { type Changed, changedRows, NOT_HELD, refusedOf } from './batch-statement.js';
 import { FACTS, WORK } from './claims.js';
 import type { Queryable } from './database.js';
 import { type CamelRowOf, columnsOf, isIn, select, selectCamel } from './job-columns.js';
@@ -9,7 +9,7 @@ import { SortedColumns } from './sorted-columns.js';
 
 /**
  * The claim: a job is running from the moment this commits. The join with its live row proves that the job has not
- * ended, is due, and that this is its next fence; otherwise a late hint would start a finished job again, or one
+ * ended, is due, is no step of a workflow on hold, and that this is its next fence; otherwise a late hint would start a finished job again, or one
  * that was postponed meanwhile. Only jobs that the answer counts as claimed may be handed over.
  */
 
@@ -59,13 +59,16 @@ const SHARED = columnsOf('jobs')
   .map(({ name }) => name)
   .filter((name) => isIn('job_history', name));
 
+/** What a claim asks of a step's workflow; nothing when tests have removed this fence. */
+const WHILE_NOT_HELD = stands('held-workflow') ? ` AND ${NOT_HELD}` : '';
+
 /**
  * The live jobs whose next fence this is; any job by its id when tests have removed this fence. The `+ 0` keeps the
  * planner from using the index of the order to find all due jobs.
  */
 const CLAIMABLE = stands('claim-join')
   ? `punctual.jobs j
-      WHERE j.id = ANY(${INTENTS.ids}) AND j.attempts + 1 = ${INTENTS.of('fence', 'j.id')} AND j.run_at + 0 <= $4`
+      WHERE j.id = ANY(${INTENTS.ids}) AND j.attempts + 1 = ${INTENTS.of('fence', 'j.id')} AND j.run_at + 0 <= $4${WHILE_NOT_HELD}`
   : `(SELECT ${select('j', SHARED)}, j.edited FROM punctual.jobs j
       UNION ALL SELECT ${select('h', SHARED)}, false FROM punctual.job_history h) j
       WHERE j.id = ANY(${INTENTS.ids})`;

@@ -26,7 +26,7 @@ export const FACTS = [
 ] as const;
 
 /** The columns of a job that its assignments carry. */
-export const WORK = ['payload', 'target', 'traceparent'] as const;
+export const WORK = ['payload', 'target', 'traceparent', 'workflow'] as const;
 
 const CLAIM = columnsOf('claims').map(({ name }) => name);
 

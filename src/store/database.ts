@@ -322,6 +322,11 @@ export function isDataError(error: unknown): boolean {
   return state.startsWith('22') || state.startsWith('23') || state.startsWith('54');
 }
 
+/** Whether an insert refers to a row that is not there. */
+export function isMissingReference(error: unknown): boolean {
+  return sqlState(error) === '23503';
+}
+
 const UNREACHABLE = new Set([
   'ECONNREFUSED',
   'ECONNRESET',

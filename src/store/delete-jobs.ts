@@ -1,5 +1,6 @@
 import { byIndex } from './batch-statement.js';
 import type { Queryable } from './database.js';
+import { takenFromHistory } from './ended-places.js';
 import { earliestEndOf } from './find-jobs.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
@@ -10,11 +11,13 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  */
 const DELETE_ENDED = leaderStatement(
   'delete-ended-jobs',
-  `gone AS (
-    DELETE FROM punctual.job_history h USING unnest($5::uuid[]) u(id)
-    WHERE h.tenant = $4::text AND h.id = u.id AND h.finished_at >= $6::bigint AND ${WHILE_TERM_LASTS}
-    RETURNING h.id, h.key
-  ), theirs AS MATERIALIZED (
+  `${takenFromHistory(
+    'gone',
+    (table) => `DELETE FROM punctual.${table} h USING unnest($5::uuid[]) u(id)
+    WHERE h.tenant = $4::text AND h.id = u.id AND h.finished_at >= $6::bigint AND ${WHILE_TERM_LASTS}`,
+    null,
+    ['id', 'key'],
+  )}, theirs AS MATERIALIZED (
     SELECT k.tenant, k.key FROM gone g JOIN punctual.keys k ON k.tenant = $4 AND k.key = g.key AND k.job = g.id
     ORDER BY k.tenant, k.key FOR UPDATE OF k
   ), freed AS (

@@ -1,5 +1,6 @@
 import type { BatchState } from '../core/batch.js';
 import type { Queryable } from './database.js';
+import { lockedInHistory, takenFromHistory } from './ended-places.js';
 import { insertMoved } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { newSize, WITH_LAST_ATTEMPT } from './place-jobs.js';
@@ -52,17 +53,17 @@ export async function cancelBatch(db: Queryable, term: TermKey, id: string, now:
  */
 const RETRY_BATCH = leaderStatement(
   'retry-batch',
-  `locked AS (
-    SELECT h.id FROM punctual.job_history h
+  `${lockedInHistory(
+    (table) => `SELECT h.id FROM punctual.${table} h
     WHERE h.tenant = $4::text AND h.id = ANY($6::uuid[]) AND h.finished_at >= $7::bigint
       AND NOT (h.at_most_once AND h.attempts > 0) AND ${WHILE_TERM_LASTS}
-    FOR UPDATE
-  ), gone AS (
-    DELETE FROM punctual.job_history h
+    FOR UPDATE`,
+  )}, ${takenFromHistory(
+    'gone',
+    (table) => `DELETE FROM punctual.${table} h
     WHERE h.tenant = $4::text AND h.id = ANY(ARRAY(SELECT id FROM locked)) AND h.finished_at >= $7::bigint
-      AND (SELECT count(*) FROM locked) = cardinality($6::uuid[])
-    RETURNING h.*
-  ), answer AS (
+      AND (SELECT count(*) FROM locked) = cardinality($6::uuid[])`,
+  )}, answer AS (
     ${insertMoved({
       from: 'job_history',
       to: 'later',

@@ -1,5 +1,6 @@
 import type { MatchingIds } from '../core/wire.js';
 import { type Queryable, run, type Statement, statement } from './database.js';
+import { allEnded } from './ended-places.js';
 import { earliestEnd } from './read-job.js';
 
 /** Finding whole ids by their beginning. A beginning is a range of ids, so every place is read from its index. */
@@ -21,7 +22,7 @@ const FIND_JOB_IDS = statement(
       (SELECT id FROM punctual.later WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid
        ORDER BY id LIMIT $4::int)
       UNION ALL
-      (SELECT id FROM punctual.job_history
+      (SELECT id FROM ${allEnded('h')}
        WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid AND finished_at >= $5::bigint
        ORDER BY id LIMIT $4::int)) found ON true
     ORDER BY found.id LIMIT $4::int`,

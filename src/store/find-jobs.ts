@@ -2,6 +2,7 @@ import type { JobState } from '../core/job.js';
 import { uuidTime } from '../core/uuid.js';
 import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { type Pool, type Queryable, run, type Statement, statement, withHotPlans } from './database.js';
+import { allEnded } from './ended-places.js';
 import { rowBytes } from './job-columns.js';
 import {
   type ExaminedLive,
@@ -153,7 +154,7 @@ const LOCATE_JOBS = statement(
     UNION ALL
     SELECT h.id, 'history', h.state, false, false, h.at_most_once, h.run_at, NULL, h.created_at, h.created_by,
       ${rowBytes('h', 'job_history')}, h.workflow, h.batch, false
-    FROM unnest($2::uuid[]) u(id) JOIN punctual.job_history h
+    FROM unnest($2::uuid[]) u(id) JOIN ${allEnded('h')}
       ON h.tenant = $1 AND ${byIndex('h.id', 'u.id')} AND h.finished_at >= $3`,
 );
 

@@ -7,7 +7,7 @@ import type { Column, SqlType, Value } from './columns.js';
  */
 
 /** The tables that hold jobs, and the claims of running ones. The key of `claims` is `job`, the id of its job. */
-export type JobTable = 'jobs' | 'later' | 'job_history' | 'claims';
+export type JobTable = 'jobs' | 'later' | 'job_history' | 'job_history_kept' | 'claims';
 
 interface JobColumn {
   readonly type: SqlType | 'json[]';
@@ -26,10 +26,10 @@ interface JobColumn {
   readonly unbounded?: true;
 }
 
-const ALL = ['jobs', 'later', 'job_history'] as const;
+const ALL = ['jobs', 'later', 'job_history', 'job_history_kept'] as const;
 const WAITING = ['jobs', 'later'] as const;
-const ENDED = ['job_history'] as const;
-const ATTEMPT = ['claims', 'job_history'] as const;
+const ENDED = ['job_history', 'job_history_kept'] as const;
+const ATTEMPT = ['claims', 'job_history', 'job_history_kept'] as const;
 const NONE = [] as const;
 /** Null in `later` until the submission of a caller's transaction is parsed. */
 const UNPARSED = ['later'] as const;

@@ -1,10 +1,11 @@
 import type { JobState } from '../core/job.js';
 import { assertTenant } from './assert-tenant.js';
 import { byIndex } from './batch-statement.js';
+import { allEnded } from './ended-places.js';
 import { isIn, READ_COLUMNS, type ReadColumn, type RowOf, SMALL_COLUMNS, typeOf } from './job-columns.js';
 
 /**
- * Reading jobs from all places with the same columns. The three arms are joined by UNION ALL inside a single
+ * Reading jobs from all places with the same columns. The arms are joined by UNION ALL inside a single
  * statement: with one statement per place, a job that moves between two places would be found in neither.
  */
 
@@ -18,7 +19,7 @@ function arm(place: Place, alias: string, set: { readonly [N in ReadColumn | 'ra
   });
   return `
   SELECT '${place}' AS place, ${set.raw ?? 'false'} AS raw, ${values.join(', ')}
-  FROM punctual.${table} ${alias}`;
+  FROM ${place === 'history' ? allEnded(alias) : `punctual.${table} ${alias}`}`;
 }
 
 type Place = 'live' | 'later' | 'history';

@@ -14,6 +14,8 @@ export interface JobRow {
   readonly definition: StoredDefinition;
   /** The schedule that made it, if one did. */
   readonly schedule?: string;
+  /** The workflow that it is a step of, if it is one. */
+  readonly workflow?: string;
 }
 
 /** Fewer characters than this take less than a kibibyte in UTF-8. */

@@ -2,6 +2,7 @@ import { isEnded, type JobState } from '../core/job.js';
 import type { PayloadCondition } from '../core/payload-filter.js';
 import { FIRST_UUID, uuidTime } from '../core/uuid.js';
 import { byIndex } from './batch-statement.js';
+import { allEnded } from './ended-places.js';
 import { rowBytes } from './job-columns.js';
 import { CLOCK_ERROR_MS } from './read-job.js';
 import { readableJson } from './readable-json.js';
@@ -357,7 +358,7 @@ export function searchParts(index: SearchIndex): string {
       SELECT h.id, h.bytes,
         ${conditionsOn('ended')} AS fits
       FROM (
-        SELECT h.*, ${rowBytes('h', 'job_history')} AS bytes FROM punctual.job_history h
+        SELECT h.*, ${rowBytes('h', 'job_history')} AS bytes FROM ${allEnded('h')}
         WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND ${ENDED}
           AND h.finished_at >= ${ENDED_SINCE}${INDEX_CONDITIONS[index]('h')}
         ORDER BY h.id DESC LIMIT $4::int) h

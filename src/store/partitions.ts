@@ -1,5 +1,6 @@
 import { least } from '../core/long-lists.js';
 import type { Queryable } from './database.js';
+import type { TimeSpan } from './keep-history.js';
 
 /**
  * History and logs are partitioned by day (UTC). Partitions are made ahead by CREATE … LIKE and ATTACH, which
@@ -47,7 +48,7 @@ async function listPartitions(db: Queryable, table: Partitioned): Promise<string
 export async function keepPartitions(db: Queryable, nowMs: number): Promise<void> {
   for (const table of PARTITIONED) {
     const present = new Set(await listPartitions(db, table));
-    const today = Math.floor(nowMs / DAY_MS) * DAY_MS;
+    const today = dayBegin(nowMs);
     for (let day = today - DAY_MS; day <= today + DAYS_AHEAD * DAY_MS; day += DAY_MS) {
       if (!present.has(partitionName(table, day))) await makePartition(db, table, day);
     }
@@ -59,7 +60,7 @@ export async function keepPartitions(db: Queryable, nowMs: number): Promise<void
  * fails when two sessions make the same table at the same moment, and a table can be attached only once.
  */
 export async function makePartition(db: Queryable, table: Partitioned, atMs: number): Promise<void> {
-  const day = Math.floor(atMs / DAY_MS) * DAY_MS;
+  const day = dayBegin(atMs);
   const name = partitionName(table, day);
   await db.query(`
     DO $make$ BEGIN
@@ -78,6 +79,16 @@ export async function makePartition(db: Queryable, table: Partitioned, atMs: num
 export interface DayTable {
   readonly table: Partitioned;
   readonly name: string;
+}
+
+/** The moments that a day's table holds. */
+export function spanOf({ name }: DayTable): TimeSpan {
+  return { from: dayOf(name), to: dayOf(name) + DAY_MS };
+}
+
+/** The beginning of the day (UTC) that holds a moment. */
+export function dayBegin(atMs: number): number {
+  return Math.floor(atMs / DAY_MS) * DAY_MS;
 }
 
 /** When the oldest day of history that can be read began. */

@@ -1,9 +1,12 @@
-import { byIndex, NOT_CLAIMED } from './batch-statement.js';
+import { byIndex, NOT_CLAIMED, NOT_HELD } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { type CamelRowOf, selectCamel } from './job-columns.js';
 import { type JobRow, sizeKib } from './job-row.js';
 
-/** Reading waiting jobs: which segments have any, pages of a segment from a cursor, and new jobs. */
+/**
+ * Reading waiting jobs: which segments have any, pages of a segment from a cursor, and new jobs. Steps of workflows on hold
+ * are left out: no claim takes them, and whoever releases the workflow reads them.
+ */
 
 /** The columns that order jobs, and those that choosing needs. */
 export const WAITING = ['id', 'tenant', 'queue', 'needs', 'lane', 'rank', 'run_at', 'start_before'] as const;
@@ -89,7 +92,7 @@ const READ_PAGES = statement(
     CROSS JOIN LATERAL (
       SELECT ${AS_THEY_WAIT} FROM punctual.jobs j
       WHERE j.queue = c.queue AND j.needs = c.needs AND j.lane = c.lane AND j.rank = c.rank
-        AND (j.run_at, j.id) >= (c.run_at, c.id)
+        AND (j.run_at, j.id) >= (c.run_at, c.id) AND ${NOT_HELD}
       ORDER BY j.run_at, j.id
       LIMIT $7) p`,
 );
@@ -180,10 +183,10 @@ const READ_WAITING = statement(
   'read-waiting',
   `
     SELECT ${AS_THEY_WAIT} FROM unnest($1::uuid[]) u(id) JOIN punctual.jobs j ON ${byIndex('j.id', 'u.id')}
-    WHERE ${NOT_CLAIMED}`,
+    WHERE ${NOT_CLAIMED} AND ${NOT_HELD}`,
 );
 
-/** Those of the given jobs that wait in the live table. */
+/** Those of the given jobs that wait in the live table, without steps of workflows on hold. */
 export function readWaiting(
   db: Queryable,
   ids: readonly string[],

@@ -1,5 +1,6 @@
 import { uuidTime } from '../core/uuid.js';
 import { type Queryable, run, statement } from './database.js';
+import { allEnded } from './ended-places.js';
 import {
   ATTEMPT_COUNT,
   HISTORY_ARM,
@@ -36,7 +37,7 @@ const FIND_ENDED = statement(
   'find-ended',
   `
     SELECT h.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
-    JOIN punctual.job_history h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
+    JOIN ${allEnded('h')} ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
     UNION ALL
     SELECT asked.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
     WHERE (SELECT w.tenant = asked.tenant AND w.ended_at IS NOT NULL FROM punctual.workflows w WHERE w.id = asked.id)

@@ -2,6 +2,7 @@ import type { EndState } from '../core/job.js';
 import type { RunIf } from '../core/workflow.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
+import { allEnded, lockedInHistory, takenFromHistory } from './ended-places.js';
 import { insertMoved } from './job-columns.js';
 import { auditedStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { WITH_LAST_ATTEMPT } from './place-jobs.js';
@@ -12,10 +13,10 @@ const READ_GRAPH_STEPS = statement(
   'read-graph-steps',
   `
     SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
-      h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+      s.added_by AS "addedBy", s.inner_graph IS NOT NULL AS inner, h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
     FROM punctual.steps s
     LEFT JOIN LATERAL (
-      SELECT h.id, h.at_most_once, h.attempts FROM punctual.job_history h
+      SELECT h.id, h.at_most_once, h.attempts FROM ${allEnded('h')}
       WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = s.finished_at LIMIT 1) h ON true
     WHERE s.workflow = $1::uuid ORDER BY s.place`,
 );
@@ -31,13 +32,17 @@ export interface GraphStepRow extends Record<string, unknown> {
   /** JSON text. */
   readonly wait: string | null;
   readonly refers: boolean;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
+  /** The step that added it; null if it was submitted with the workflow. */
+  readonly addedBy: string | null;
   /** Whether its job is still in history. */
   readonly hasHistory: boolean;
   /** Whether it is at-most-once and was claimed. */
   readonly ranOnce: boolean;
 }
 
-/** The steps of a workflow, every one behind its parents. */
+/** The steps of a workflow. */
 export function readGraphSteps(db: Queryable, workflow: string): Promise<GraphStepRow[]> {
   return run(db, READ_GRAPH_STEPS, [workflow]);
 }
@@ -47,6 +52,7 @@ export interface ReopenedStep {
   readonly id: string;
   /** When its job ended; null if it has not. */
   readonly finishedAt: number | null;
+  readonly parents: number;
   readonly parentsLeft: number;
   readonly ok: number;
   readonly bad: number;
@@ -54,6 +60,8 @@ export interface ReopenedStep {
   /** Whether its job may not be admitted yet. */
   readonly blocked: boolean;
   readonly wakeAt: number | null;
+  /** Whether its job is blocked only because the workflow is on hold. */
+  readonly parked: boolean;
 }
 
 /** What is written about a workflow whose steps run again. */
@@ -63,25 +71,30 @@ export interface Reopening {
   readonly steps: readonly ReopenedStep[];
   readonly stepsLeft: number;
   readonly failed: number;
+  /** Whether steps start their workflows anew, instead of having what failed in them run again. */
+  readonly anew: boolean;
+  /** Steps that leave the workflow, because those that added them run again; their jobs stay in history. */
+  readonly removed: readonly string[];
 }
 
-/** All of the jobs are still in history: their days are removed without regard to workflows. */
+/** All of the jobs are still in history: somebody may have deleted one. */
 const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
 
 const REOPEN_STEPS = auditedStatement(
   'reopen-steps',
-  `locked AS MATERIALIZED (
-    SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
-    JOIN punctual.job_history h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
-    WHERE ${WHILE_TERM_LASTS} FOR UPDATE OF h
-  ), own AS MATERIALIZED (
+  `${lockedInHistory(
+    (table) => `SELECT h.id FROM unnest($6::uuid[], $7::bigint[]) u(id, finished_at)
+    JOIN punctual.${table} h ON h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at
+    WHERE ${WHILE_TERM_LASTS} FOR UPDATE OF h`,
+  )}, own AS MATERIALIZED (
     SELECT 1 AS yes WHERE (SELECT count(*) FROM locked) = cardinality($6::uuid[]) AND ${WHILE_TERM_LASTS}
-  ), gone AS (
-    DELETE FROM punctual.job_history h
+  ), ${takenFromHistory(
+    'gone',
+    (table) => `DELETE FROM punctual.${table} h
     USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
-    WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND ${IF_OWN}
-    RETURNING h.*, u.blocked AS is_blocked
-  ), moved AS (
+    WHERE h.tenant = $5::text AND h.id = u.id AND h.finished_at = u.finished_at AND ${IF_OWN}`,
+    'u.blocked AS is_blocked',
+  )}, moved AS (
     ${insertMoved({
       from: 'job_history',
       to: 'later',
@@ -100,14 +113,21 @@ const REOPEN_STEPS = auditedStatement(
     })}
     RETURNING id
   ), changed AS (
-    UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-      wake_at = u.wake_at, outcome = NULL, finished_at = NULL
-    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[])
-      u(id, parents_left, ok, bad, released, wake_at)
+    UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad,
+      released = u.released, wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL,
+      inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
+    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $21::boolean[],
+      $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parked, parents)
     WHERE ${byIndex('s.id', 'u.id')} AND ${IF_OWN}
+  ), removed AS (
+    DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND ${IF_OWN}
+  ), cut_below AS (
+    DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND ${IF_OWN}
+  ), cut_above AS (
+    DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND ${IF_OWN}
   ), again AS (
-    UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-      stopping = NULL, swept = true, ended_at = NULL
+    UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+      steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
     WHERE w.id = $4::uuid AND ${IF_OWN}
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_retried)
@@ -119,7 +139,7 @@ const REOPEN_STEPS = auditedStatement(
 export async function reopenSteps(
   db: Queryable,
   term: TermKey,
-  { workflow, tenant, steps, stepsLeft, failed }: Reopening,
+  { workflow, tenant, steps, stepsLeft, failed, anew, removed }: Reopening,
   now: number,
 ): Promise<boolean> {
   const ended = steps.filter(({ finishedAt }) => finishedAt !== null);
@@ -135,7 +155,10 @@ export async function reopenSteps(
     steps.map(({ bad }) => bad),
     steps.map(({ released }) => released),
     steps.map(({ wakeAt }) => wakeAt),
-    ...[stepsLeft, failed],
+    ...[stepsLeft, failed, removed],
+    steps.map(({ parents }) => parents),
+    anew,
+    steps.map(({ parked }) => parked),
   ]);
   return done.length > 0;
 }

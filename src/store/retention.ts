@@ -1,9 +1,11 @@
 import { inTransaction, isLockTaken, type Pool, type Queryable } from './database.js';
+import type { TimeSpan } from './keep-history.js';
 import { leaderTransaction, type TermKey } from './leader-statement.js';
-import { type DayTable, detachedBefore, keepPartitions, partitionsBefore } from './partitions.js';
+import { type DayTable, detachedBefore, keepPartitions, partitionsBefore, spanOf } from './partitions.js';
 
 /**
- * Old days are removed as whole partitions in three steps: detach, delete the keys of their jobs, drop. In this order
+ * Old days are removed as whole partitions in four steps: move what has to stay (see `keep-history.ts`), detach, delete
+ * the keys of the jobs, drop. In this order
  * no job outlives its key, which would allow two jobs with one key; a key that outlives its job goes to the next
  * submission that uses it (see `registerKeys`). After a crash between two steps, a later pass finds the table by its
  * name and goes on.
@@ -20,9 +22,24 @@ export async function makePartitionsAhead(pool: Pool, term: TermKey, now: number
   });
 }
 
-/** Removes days before the moment, and the keys of their jobs; answers how many tables were dropped. */
-export async function removeOldDays(pool: Pool, term: TermKey, before: number): Promise<number> {
-  for (const day of await partitionsBefore(pool, before)) await detach(pool, term, day);
+/**
+ * Removes days before the moment, and the keys of their jobs; answers how many tables were dropped. `keep` moves what has to stay of a day of history, before
+ * that is detached. Days of history are detached in their order, so that none is missing among those that are there.
+ */
+export async function removeOldDays(
+  pool: Pool,
+  term: TermKey,
+  before: number,
+  keep: (day: TimeSpan) => Promise<void> = async () => undefined,
+): Promise<number> {
+  let isBlocked = false;
+  for (const day of await partitionsBefore(pool, before)) {
+    const isHistory = day.table === 'job_history';
+    if (isHistory && isBlocked) continue;
+    if (isHistory) await keep(spanOf(day));
+    const isDetached = await detach(pool, term, day);
+    if (isHistory) isBlocked = !isDetached;
+  }
   let removed = 0;
   for (const day of await detachedBefore(pool, before)) {
     if (day.table === 'job_history') await removeKeys(pool, term, day);

@@ -1,6 +1,7 @@
 import type { EndState } from '../core/job.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
+import { allEnded } from './ended-places.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 
 /** What steps need before they run: payloads with references, results of other steps, events, and the end of a wait. */
@@ -50,7 +51,7 @@ export function findSteps(db: Queryable, workflow: string, names: readonly strin
 const READ_RESULT = statement(
   'read-step-result',
   `
-    SELECT h.result FROM punctual.job_history h
+    SELECT h.result FROM ${allEnded('h')}
     WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded'`,
 );
 
@@ -108,13 +109,14 @@ export async function addEvent(
   return row?.first ?? false;
 }
 
-const WAITING = `s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s`;
+const WAITING = `s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner`;
 
 /** Without those whose end is not counted yet. */
 const READ_WOKEN = statement(
   'read-woken-steps',
   `
-    SELECT ${WAITING}
+    SELECT ${WAITING}, coalesce((SELECT w.held FROM punctual.workflows w WHERE w.id = s.workflow), false) AS held
+    FROM punctual.steps s
     WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
       AND NOT EXISTS (SELECT 1 FROM punctual.outbox o WHERE o.job = s.id)
     ORDER BY s.wake_at LIMIT $2`,
@@ -122,7 +124,8 @@ const READ_WOKEN = statement(
 
 const READ_WAITING = statement(
   'read-waiting-steps',
-  `SELECT ${WAITING} WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL`,
+  `SELECT ${WAITING} FROM punctual.steps s
+    WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL`,
 );
 
 const NEXT_WAKE = statement(
@@ -146,6 +149,10 @@ export interface WokenStep extends Record<string, unknown> {
   readonly tenant: string;
   /** JSON text; null if it is to run. */
   readonly wait: string | null;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
+  /** Whether its workflow is on hold. */
+  readonly held: boolean;
 }
 
 /** Steps that are to be looked at now. */

@@ -8,7 +8,10 @@ import {
 } from './leader-statement.js';
 import type { Stopping } from './workflow-portions.js';
 
-/** Stopping workflows: a flag that every portion reads, and then the steps that have not ended, page by page. */
+/**
+ * Stopping workflows: a flag that every portion reads, and then the steps that have not ended, page by page. The same pages
+ * do what a hold or a release means.
+ */
 
 const CANCEL_WORKFLOW = auditedStatement(
   'cancel-workflow',
@@ -19,12 +22,13 @@ const CANCEL_WORKFLOW = auditedStatement(
   )`,
 );
 
-/** Not if it was cancelled or retried meanwhile. */
+/** Not if it was cancelled, retried, held or released meanwhile. */
 const MARK_SWEPT = leaderStatement(
   'mark-swept',
   `answer AS (
     UPDATE punctual.workflows w SET swept = true
-    WHERE w.id = $4::uuid AND w.stopping IS NOT DISTINCT FROM $5::text AND w.run = $6::int AND ${WHILE_TERM_LASTS}
+    WHERE w.id = $4::uuid AND w.stopping IS NOT DISTINCT FROM $5::text AND w.run = $6::int AND w.held = $7::boolean
+      AND ${WHILE_TERM_LASTS}
     RETURNING w.id
   )`,
 );
@@ -32,7 +36,7 @@ const MARK_SWEPT = leaderStatement(
 const READ_UNSWEPT = statement(
   'read-unswept',
   `
-    SELECT w.id, w.tenant, w.run, w.stopping, w.running FROM punctual.workflows w
+    SELECT w.id, w.tenant, w.run, w.stopping, w.running, w.held FROM punctual.workflows w
     WHERE NOT w.swept ORDER BY w.id LIMIT $1`,
 );
 
@@ -40,10 +44,11 @@ const READ_UNSWEPT = statement(
 const READ_UNENDED = statement(
   'read-unended-steps',
   `
-    SELECT s.id, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
+    SELECT s.id, s.inner_workflow AS inner, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
       coalesce(l.attempts, j.attempts) AS attempts, c.job IS NOT NULL AS claimed, (l.id IS NULL AND j.id IS NULL) AS gone
     FROM (
-      SELECT s.id FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
+      SELECT s.id, s.inner_workflow, s.parked FROM punctual.steps s
+      WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
       ORDER BY s.id LIMIT $3) s
     LEFT JOIN LATERAL (
       SELECT l.id, l.blocked, l.attempts FROM punctual.later l WHERE l.id = s.id LIMIT 1) l ON true
@@ -62,16 +67,16 @@ export async function cancelWorkflow(
   return (await runAsLeader(db, term, CANCEL_WORKFLOW, [tenant, id])).length > 0;
 }
 
-/** Notes that what stopping means has been done to all steps; answers whether it stops as it did when it was read. */
+/** Notes that what stopping and holding mean was done to all steps; answers whether that is as it was when it was read. */
 export async function markSwept(
   db: Queryable,
   term: TermKey,
-  { id, stopping, run }: Pick<UnsweptWorkflow, 'id' | 'stopping' | 'run'>,
+  { id, stopping, run, held }: Pick<UnsweptWorkflow, 'id' | 'stopping' | 'run' | 'held'>,
 ): Promise<boolean> {
-  return (await runAsLeader(db, term, MARK_SWEPT, [id, stopping, run])).length > 0;
+  return (await runAsLeader(db, term, MARK_SWEPT, [id, stopping, run, held])).length > 0;
 }
 
-/** A workflow that stops and whose steps have not all been told. */
+/** A workflow that stops, is held or was released, and whose steps have not all been told. */
 export interface UnsweptWorkflow extends Record<string, unknown> {
   readonly id: string;
   readonly tenant: string;
@@ -79,9 +84,10 @@ export interface UnsweptWorkflow extends Record<string, unknown> {
   readonly run: number;
   readonly stopping: Stopping | null;
   readonly running: 'finish' | 'cancel';
+  readonly held: boolean;
 }
 
-/** Some of the workflows that stop. */
+/** Some of these workflows. */
 export function readUnswept(db: Queryable, limit: number): Promise<UnsweptWorkflow[]> {
   return run(db, READ_UNSWEPT, [limit]);
 }
@@ -89,6 +95,10 @@ export function readUnswept(db: Queryable, limit: number): Promise<UnsweptWorkfl
 /** A step that has not ended. */
 export interface UnendedStep extends Record<string, unknown> {
   readonly id: string;
+  /** The workflow that it has started. */
+  readonly inner: string | null;
+  /** Whether its job is blocked only because the workflow is on hold. */
+  readonly parked: boolean;
   readonly later: boolean;
   readonly blocked: boolean;
   readonly attempts: number | null;

@@ -1,12 +1,13 @@
 import type { FailurePolicy, RunIf, RunningPolicy } from '../core/workflow.js';
 import { binaryArray } from './array-bytes.js';
 import { Columns, parametersOf } from './columns.js';
-import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
+import { inTransaction, isMissingReference, type Pool, type Queryable, run, statement } from './database.js';
 import type { Keep } from './idempotency.js';
 import { column } from './job-columns.js';
 import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
 import { namesHold, namesTaken, StaleNamesError } from './names.js';
 import { type Made, mustStillBeFound, takeRoomFor, tookTooLong, VISIBLE_WITHIN_MS } from './submit-jobs.js';
+import { noDefinition } from './workflow-definitions.js';
 
 /**
  * Storing a workflow: its row, its steps, their edges and their jobs, all or nothing, in one statement. With several, the
@@ -23,15 +24,30 @@ export interface NewStep {
   readonly delayMs: number;
   /** JSON of what it waits for, if it runs no job. */
   readonly wait: string | null;
-  /** When it has waited long enough, if it has no parents and waits for a time. */
+  /** JSON of the workflow that it starts, if it runs no job. */
+  readonly inner: string | null;
+  /** When it has waited long enough, if it has no parents and waits for a time, or starts a workflow. */
   readonly wakeAt: number | null;
   /** Whether its payload refers to results of other steps. */
   readonly refers: boolean;
+  /** Whether it is submitted on hold. */
   readonly held: boolean;
   /** When its job is admitted; null if it is stored in the live table. */
   readonly admitAt: number | null;
   /** Whether it waits for parents, an event or a time, and so is not admitted whatever `admitAt` says. */
   readonly blocked: boolean;
+}
+
+/** A version of a definition. */
+export interface UsedDefinition {
+  readonly name: string;
+  readonly version: number;
+}
+
+/** The schedule that makes a run; a run by hand has no occurrence. */
+export interface Scheduled {
+  readonly schedule: string;
+  readonly occurrence: number | null;
 }
 
 /** A workflow to be stored; `edges` are pairs of indexes into its steps, parent and child. */
@@ -40,6 +56,12 @@ export interface NewWorkflow {
   readonly tenant: string;
   readonly name: string;
   readonly key: string | null;
+  /** The workflow that it repeats. */
+  readonly rerunOf: string | null;
+  /** The version of a definition that it is started from. */
+  readonly definition: UsedDefinition | null;
+  /** The schedule that starts it. */
+  readonly scheduled: Scheduled | null;
   readonly onFailure: FailurePolicy;
   readonly running: RunningPolicy;
   /** The queues and tasks of its steps; null if there are too many. */
@@ -51,39 +73,51 @@ export interface NewWorkflow {
   readonly edges: { readonly parents: readonly number[]; readonly children: readonly number[] };
 }
 
+/** A step with its number in the order of its workflow. */
+export interface PlacedStep extends NewStep {
+  readonly place: number;
+  /** Set for a step that is added when some of its parents have ended. */
+  readonly parentsLeft?: number;
+  readonly released?: boolean;
+}
+
 /** When a blocked job is admitted: never, also to those who do not know what blocked means. */
 export const NEVER = 2 ** 52;
 
-const LATER_COLUMNS = new Columns<NewStep>([
+/** The columns of the job of a step that is not live; exported for steps that are added later. */
+export const LATER_COLUMNS = new Columns<NewStep>([
   ...NEW_JOB_COLUMNS.inside((step: NewStep) => step.row),
   column('admit_at', (step) => step.admitAt),
   column('held', (step) => step.held),
   column('blocked', (step) => step.blocked),
 ]);
 
-const STEP_COLUMNS = new Columns<NewStep & { readonly place: number }>([
+/** The columns of a step; exported for steps that are added later. */
+export const STEP_COLUMNS = new Columns<PlacedStep>([
   column('id', (step) => step.row.id),
   { name: 'name', type: 'text', of: (step) => step.name },
   { name: 'place', type: 'int', of: (step) => step.place },
   { name: 'run_if', type: 'text', of: (step) => step.runIf },
   { name: 'parents', type: 'int', of: (step) => step.parents },
-  { name: 'parents_left', type: 'int', of: (step) => step.parents },
-  { name: 'released', type: 'boolean', of: (step) => step.parents === 0 },
+  { name: 'parents_left', type: 'int', of: (step) => step.parentsLeft ?? step.parents },
+  { name: 'released', type: 'boolean', of: (step) => step.released ?? step.parents === 0 },
   { name: 'delay_ms', type: 'bigint', of: (step) => step.delayMs },
   { name: 'wait', type: 'json', of: (step) => step.wait },
+  { name: 'inner_graph', type: 'json', of: (step) => step.inner },
   { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },
   { name: 'refers', type: 'boolean', of: (step) => step.refers },
+  { name: 'hold', type: 'boolean', of: (step) => step.held },
   { name: 'template', type: 'json', of: (step) => (step.refers ? step.row.payload : null) },
 ]);
 
-const LIVE = NEW_JOB_COLUMNS.inSql(21);
+const LIVE = NEW_JOB_COLUMNS.inSql(26);
 const LATER = LATER_COLUMNS.inSql(LIVE.next);
 const STEPS = STEP_COLUMNS.inSql(LATER.next);
 const STEP_IDS = `($${LATER.next}::uuid[])`;
 const EDGES = `unnest($${STEPS.next}::int[], $${STEPS.next + 1}::int[]) e(parent, child)`;
 const IF_MADE = 'EXISTS (SELECT 1 FROM made)';
 
-/** The parameters: $1 to $9 as for jobs, $10 to $20 the workflow, then its live jobs, the others, steps and edges. */
+/** The parameters: $1 to $9 as for jobs, $10 to $25 the workflow, then its live jobs, the others, steps and edges. */
 const INSERT_WORKFLOW = statement(
   'insert-workflow',
   `
@@ -92,18 +126,19 @@ const INSERT_WORKFLOW = statement(
         floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + ${VISIBLE_WITHIN_MS / 2} AS young
     ), made AS (
       INSERT INTO punctual.workflows
-        (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks)
+        (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
+        definition, definition_version, schedule, occurrence, rerun_of)
       SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int, $18::int,
-        $19::text[], $20::text[]
+        $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid
       WHERE (SELECT named AND young FROM valid)
       ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
       RETURNING id
     ), live AS (
-      INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow)
-      SELECT ${LIVE.all}, $10::uuid FROM ${LIVE.source} WHERE ${IF_MADE}
+      INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow, schedule, occurrence)
+      SELECT ${LIVE.all}, $10::uuid, $23::text, $24::bigint FROM ${LIVE.source} WHERE ${IF_MADE}
     ), later AS (
-      INSERT INTO punctual.later (${LATER_COLUMNS.names}, workflow)
-      SELECT ${LATER.all}, $10::uuid FROM ${LATER.source} WHERE ${IF_MADE}
+      INSERT INTO punctual.later (${LATER_COLUMNS.names}, workflow, schedule, occurrence)
+      SELECT ${LATER.all}, $10::uuid, $23::text, $24::bigint FROM ${LATER.source} WHERE ${IF_MADE}
     ), steps AS (
       INSERT INTO punctual.steps (${STEP_COLUMNS.names}, workflow, tenant)
       SELECT ${STEPS.all}, $10::uuid, $11::text FROM ${STEPS.source} WHERE ${IF_MADE}
@@ -168,25 +203,32 @@ function isLive({ admitAt }: NewStep): boolean {
   return admitAt === null;
 }
 
-async function insertWorkflow(
+/** Stores a workflow; answers false if another one has its key. Throws if its names or its definition are gone. */
+export async function insertWorkflow(
   db: Queryable,
   workflow: NewWorkflow,
   made: Made,
   now: number,
 ): Promise<boolean> {
   const { id, tenant, name, key, onFailure, running, createdAt, createdBy, steps, edges } = workflow;
-  const { queues, tasks } = workflow;
+  const { queues, tasks, rerunOf, definition, scheduled } = workflow;
   const live = steps.filter(isLive).map(({ row }) => row);
   const later = steps.filter((step) => !isLive(step));
   const placed = steps.map((step, place) => ({ ...step, place }));
-  const [valid] = await run<{ named: boolean; young: boolean; made: boolean }>(db, INSERT_WORKFLOW, [
+  const storing = run<{ named: boolean; young: boolean; made: boolean }>(db, INSERT_WORKFLOW, [
     ...[now, [tenant], [steps.length], ...namesTaken(made.names), made.at],
     ...[id, tenant, name, key, onFailure, running, createdAt, createdBy, steps.length, queues, tasks],
+    ...[definition?.name ?? null, definition?.version ?? null],
+    ...[scheduled?.schedule ?? null, scheduled?.occurrence ?? null],
+    rerunOf,
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(STEP_COLUMNS, placed)),
     ...[binaryArray('int', edges.parents), binaryArray('int', edges.children)],
   ]);
+  const [valid] = await storing.catch((error: unknown) => {
+    throw definition && isMissingReference(error) ? noDefinition(definition.name, definition.version) : error;
+  });
   if (!valid!.named) throw new StaleNamesError();
   if (!valid!.young) throw tookTooLong();
   return valid!.made;

@@ -16,6 +16,7 @@ export const WALLED_TABLES = [
   'jobs',
   'later',
   'job_history',
+  'job_history_kept',
   'job_logs',
   'claims',
   'keys',
@@ -25,6 +26,7 @@ export const WALLED_TABLES = [
   'audit',
   'batches',
   'workflows',
+  'workflow_definitions',
   'steps',
   'edges',
 ] as const;

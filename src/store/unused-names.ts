@@ -39,9 +39,22 @@ const FIND_LATER_NAMES = statement(
     WITH page AS (
       SELECT id, queue, needs FROM punctual.later WHERE id > $1::uuid ORDER BY id LIMIT $2::int
     )
-    SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read,
+    SELECT DISTINCT queue, needs, (SELECT count(*) FROM page) AS read, '' AS tenant,
       (SELECT id FROM page ORDER BY id DESC LIMIT 1) AS last
     FROM page`,
+);
+
+/** The same of jobs that are kept beyond their day of history. */
+const FIND_KEPT_NAMES = statement(
+  'find-kept-names',
+  `
+    WITH page AS (
+      SELECT tenant, id, queue, needs FROM punctual.job_history_kept
+      WHERE (tenant, id) > ($3::text, $1::uuid) ORDER BY tenant, id LIMIT $2::int
+    ), last AS (
+      SELECT tenant, id FROM page ORDER BY tenant DESC, id DESC LIMIT 1
+    )
+    SELECT DISTINCT p.queue, p.needs, (SELECT count(*) FROM page) AS read, l.tenant, l.id AS last FROM page p, last l`,
 );
 
 const KEEP_NAMES = leaderStatement(
@@ -83,24 +96,40 @@ export function findLiveNames(db: Queryable, after: NamePair, limit: number): Pr
   return run(db, FIND_LIVE_NAMES, [after.queue, after.needs, limit]);
 }
 
+/** Where reading goes on: behind a job, of a tenant if the jobs are read by tenants. */
+export interface JobPosition {
+  readonly tenant: string;
+  readonly id: string;
+}
+
+/** Sorts before every job. */
+export const BEFORE_ALL_JOBS: JobPosition = { tenant: '', id: '00000000-0000-0000-0000-000000000000' };
+
 /** Names of a page of jobs outside the live table. */
 export interface LaterNames {
   readonly names: readonly NamePair[];
   /** The last job of the page; null when there are no more. */
-  readonly last: string | null;
+  readonly last: JobPosition | null;
 }
 
-/** Names that jobs outside the live table use; of up to `limit` jobs after the given one. */
-export async function findLaterNames(db: Queryable, after: string, limit: number): Promise<LaterNames> {
-  const rows = await run<Nullable<NamePair> & { read: number; last: string }>(db, FIND_LATER_NAMES, [
-    after,
-    limit,
-  ]);
+/** Names that jobs outside the live table use, waiting or kept; of up to `limit` jobs after the given one. */
+export async function findNamesOf(
+  db: Queryable,
+  place: 'later' | 'kept',
+  { tenant, id }: JobPosition,
+  limit: number,
+): Promise<LaterNames> {
+  type Found = Nullable<NamePair> & { read: number; tenant: string; last: string };
+  const rows =
+    place === 'later'
+      ? await run<Found>(db, FIND_LATER_NAMES, [id, limit])
+      : await run<Found>(db, FIND_KEPT_NAMES, [id, limit, tenant]);
   // What was submitted inside a transaction has no names before it is parsed.
   const names = rows.flatMap(({ queue, needs }) =>
     queue === null || needs === null ? [] : [{ queue, needs }],
   );
-  return { names, last: rows[0] && rows[0].read === limit ? rows[0].last : null };
+  const [first] = rows;
+  return { names, last: first?.read === limit ? { tenant: first.tenant, id: first.last } : null };
 }
 
 type Nullable<T> = { [K in keyof T]: T[K] | null };

@@ -69,7 +69,7 @@ const READ_EDGES = statement(
   'read-edges',
   `
     SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
-      s.outcome, s.delay_ms AS "delayMs", s.wait, s.refers
+      s.outcome, s.delay_ms AS "delayMs", s.wait, s.inner_graph IS NOT NULL AS inner, s.refers
     FROM (
       SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
       CROSS JOIN LATERAL (
@@ -82,7 +82,9 @@ const READ_SOURCES = statement(
   'read-sources',
   `
     SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-      w.steps_left AS "stepsLeft", w.failed
+      w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
+      (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+      (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
     FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON ${byIndex('s.id', 'u.id')}
     JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}`,
 );
@@ -101,6 +103,8 @@ export interface StepCounts {
   readonly delayMs: number;
   /** JSON. */
   readonly wait: string | null;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
   readonly refers: boolean;
 }
 
@@ -124,6 +128,12 @@ export interface ReadSource extends Record<string, unknown> {
   readonly stopping: Stopping | null;
   readonly stepsLeft: number;
   readonly failed: number;
+  readonly held: boolean;
+  /** The step of another workflow that its workflow is, and that workflow. */
+  readonly outerStep: string | null;
+  readonly outerWorkflow: string | null;
+  /** The workflow that the step has started, if it still runs. */
+  readonly innerRunning: string | null;
 }
 
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
@@ -161,6 +171,8 @@ export interface StepChange {
   readonly finishedAt: number | null;
   /** When it has waited long enough. */
   readonly wakeAt: number | null;
+  /** Whether its job is blocked only because the workflow is on hold. */
+  readonly parked: boolean | null;
 }
 
 /** A step whose job may run; its job is due no earlier than `runAt`. */
@@ -169,6 +181,8 @@ export interface ReleasedStep {
   readonly runAt: number;
   /** JSON text; null keeps that of the submission. */
   readonly payload: string | null;
+  /** Whether it stays blocked, because its workflow is on hold. */
+  readonly parked: boolean;
 }
 
 /** A step whose job ends without having run. */
@@ -205,9 +219,10 @@ export interface Portion {
 const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
 /** When a released job is due: never before its release. */
 const DUE = 'greatest(l.run_at, u.run_at)';
-/** Whether it waits in `later`: on hold, or due far ahead. */
-const STAYS = `(l.held OR ${DUE} > $9::bigint)`;
-const RELEASED = 'unnest($17::uuid[], $18::bigint[], $19::json[]) u(id, run_at, payload)';
+/** Whether it waits in `later`: on hold by itself or with its workflow, or due far ahead. */
+const STAYS = `(l.held OR u.parked OR ${DUE} > $9::bigint)`;
+const RELEASED =
+  'unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at, payload, parked)';
 
 /**
  * The ends are locked first, and everything else happens only if all of them are still there: an end that somebody has
@@ -230,9 +245,10 @@ const APPLY_PORTION = leaderStatement(
       parents_left = coalesce(u.parents_left, s.parents_left), ok = coalesce(u.ok, s.ok), bad = coalesce(u.bad, s.bad),
       released = coalesce(u.released, s.released), outcome = coalesce(u.outcome, s.outcome),
       finished_at = coalesce(u.finished_at, s.finished_at),
-      wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END
+      wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END,
+      parked = coalesce(u.parked, s.parked)
     FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::text[], $16::bigint[],
-        $28::bigint[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at)
+        $28::bigint[], $30::boolean[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at, parked)
     WHERE ${byIndex('s.id', 'u.id')} AND ${IF_OWN}
   ), advanced AS (
     UPDATE punctual.workflows w SET
@@ -240,13 +256,15 @@ const APPLY_PORTION = leaderStatement(
       stopping = coalesce(w.stopping, u.stopping), swept = w.swept AND u.stopping IS NULL,
       state = CASE WHEN w.steps_left > u.ended THEN w.state WHEN w.stopping = 'cancel' THEN 'cancelled'
         WHEN w.failed + u.failed > 0 THEN 'failed' ELSE 'succeeded' END,
+      held = w.held AND w.steps_left > u.ended,
       ended_at = CASE WHEN w.steps_left > u.ended THEN w.ended_at ELSE $7::bigint END
     FROM unnest($20::uuid[], $21::int[], $22::int[], $23::text[]) u(id, ended, failed, stopping)
     WHERE ${byIndex('w.id', 'u.id')} AND ${IF_OWN}
     RETURNING w.id, w.tenant, w.name, w.state, w.created_at, w.failed, w.ended_at IS NOT NULL AS is_over
   ), postponed AS (
     UPDATE punctual.later l SET
-      blocked = false, run_at = ${DUE}, admit_at = greatest(${DUE} - $8::bigint, $7::bigint),
+      blocked = u.parked, run_at = ${DUE},
+      admit_at = CASE WHEN u.parked THEN l.admit_at ELSE greatest(${DUE} - $8::bigint, $7::bigint) END,
       payload = coalesce(u.payload, l.payload),
       size_kib = coalesce(${newSize('u.payload', 'l.target')}, l.size_kib)
     FROM ${RELEASED}
@@ -323,6 +341,7 @@ export const NO_CHANGE: Omit<StepChange, 'id'> = {
     outcome: null,
     finishedAt: null,
     wakeAt: null,
+    parked: null,
   },
 };
 
@@ -378,6 +397,14 @@ export function portionValues(portion: Portion, now: number, laterThreshold: num
     binaryArray(
       'bigint',
       ordered.map(({ wakeAt }) => wakeAt),
+    ),
+    binaryArray(
+      'boolean',
+      released.map(({ parked }) => parked),
+    ),
+    binaryArray(
+      'boolean',
+      ordered.map(({ parked }) => parked),
     ),
   ];
 }

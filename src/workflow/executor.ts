@@ -2,11 +2,21 @@ import { EarliestTimer } from '../core/clock.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { eventOf, timedOut, type Waits } from '../core/workflow/waiting.js';
+import { type Addition, addSteps } from '../store/add-steps.js';
 import type { Queryable } from '../store/database.js';
 import type { EndedStep } from '../store/ended-jobs.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
 import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
-import { addEvent, nextWake, readWaitingSteps, readWoken, type WorkflowEvent } from '../store/step-inputs.js';
+import { toWaiting } from '../store/read-backlog.js';
+import {
+  addEvent,
+  nextWake,
+  readWaitingSteps,
+  readWoken,
+  type WokenStep,
+  type WorkflowEvent,
+} from '../store/step-inputs.js';
+import { type Made, takeRoomFor } from '../store/submit-jobs.js';
 import {
   type Applied,
   applyPortion,
@@ -17,6 +27,7 @@ import {
   type PendingEnd,
   type Portion,
   type ReadEdge,
+  type ReadSource,
   readOutbox,
   readOutboxOf,
   readPortion,
@@ -30,8 +41,8 @@ import type { WorkflowLeader } from './workflow-leader.js';
 const MAX_EDGES = 1_000;
 /** Ends of one statement. */
 const MAX_ENDS = 500;
-/** Ends that are kept in memory; what is beyond that is read from the table. */
-const MAX_PENDING = 50_000;
+/** Workflows that are started before others have their turn: each may have ten thousand steps. */
+const MAX_STARTS = 10;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 const EVERY_MS = 60_000;
 
@@ -44,12 +55,16 @@ const EVERY_MS = 60_000;
  * holds: a cursor would miss what is committed late, and reading from the beginning passes all dead rows.
  */
 export class WorkflowExecutor {
+  /** Ends that are kept in memory; what is beyond that is read from the table. Tests make it small. */
+  maxPending = 50_000;
   /** By step. */
   private readonly pending = new Map<string, PendingEnd>();
   /** Whether steps may have waited long enough. */
   private isWaking = true;
   /** Whether the table may hold ends that memory does not. */
   private isBehind = true;
+  /** Set by the workflows: starts the workflow of a step, or answers how the step ends. */
+  startInner: (step: WokenStep) => Promise<EndedUnrun | null> = async () => null;
   private readonly writes = new SerialQueue();
   private readonly loop: Loop;
   /** For steps that wait for a time. */
@@ -96,7 +111,7 @@ export class WorkflowExecutor {
   }
 
   private add(end: PendingEnd): void {
-    if (this.pending.size < MAX_PENDING) this.pending.set(end.job, end);
+    if (this.pending.size < this.maxPending) this.pending.set(end.job, end);
     else this.isBehind = true;
   }
 
@@ -161,7 +176,7 @@ export class WorkflowExecutor {
       prepared = await this.prepare(plan, read, now);
     }
     const { taken, partly, counted, workflows } = plan;
-    const steps = withWaits(plan.steps, prepared);
+    const steps = withPrepared(plan.steps, prepared);
     const portion = {
       counted,
       partly,
@@ -170,7 +185,7 @@ export class WorkflowExecutor {
       ...prepared,
       ended: [...plan.ended, ...prepared.ended],
     };
-    const tenants = new Map(read.sources.map(({ workflow, tenant }) => [workflow, tenant]));
+    const tenants = tenantsOf(read.sources);
     const applied = await this.write(portion, tenants, now);
     if (!applied.isOwn) return this.forgetCounted(taken);
     for (const { job } of taken) this.pending.delete(job);
@@ -181,10 +196,10 @@ export class WorkflowExecutor {
   }
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
-    const tenants = new Map(sources.map(({ workflow, tenant }) => [workflow, tenant]));
-    const ready = plan.ready.map(({ id, delayMs, wait, refers, workflow }) => {
-      const tenant = tenants.get(workflow)!;
-      return { id, delayMs, wait, refers, workflow, tenant };
+    const workflows = new Map(sources.map(({ workflow, tenant, held }) => [workflow, { tenant, held }]));
+    const ready = plan.ready.map(({ id, delayMs, wait, inner, refers, workflow }) => {
+      const { tenant, held } = workflows.get(workflow)!;
+      return { id, delayMs, wait, inner, refers, workflow, tenant, held };
     });
     return prepare(this.leader, ready, now);
   }
@@ -227,22 +242,33 @@ export class WorkflowExecutor {
       wait === null ? [] : [{ id, workflow, wait: JSON.parse(wait) as Waits }],
     );
     const results = await eventResults(leader, waits);
-    const again = woken.filter(({ wait }) => wait === null);
+    const again = woken.filter(({ wait, inner }) => wait === null && !inner);
+    const starts = woken.filter(({ inner }) => inner);
+    const ofInner: EndedUnrun[] = [];
+    for (const step of starts.slice(0, MAX_STARTS)) {
+      const end = await this.startInner(step);
+      if (end) ofInner.push(end);
+    }
     const prepared = await prepare(
       leader,
-      again.map((step) => ({ ...step, delayMs: 0, refers: true })),
+      again.map((step) => ({ ...step, delayMs: 0, refers: true, inner: false })),
       now,
     );
     const portion = {
       ...NOTHING,
-      steps: prepared.released.map(({ id }) => ({ ...NO_CHANGE, id, released: true })),
+      steps: prepared.released.map(({ id, parked }) => ({ ...NO_CHANGE, id, released: true, parked })),
       released: prepared.released,
-      ended: [...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))), ...prepared.ended],
+      ended: [
+        ...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))),
+        ...prepared.ended,
+        ...ofInner,
+      ],
     };
     const tenants = new Map(woken.map(({ workflow, tenant }) => [workflow, tenant]));
     const done = woken.length > 0 ? await this.write(portion, tenants, now) : NOT_APPLIED;
     const isPart = woken.length === MAX_ENDS || prepared.beyond !== null;
     // Those whose jobs are gone are found again until their ends are counted.
+    if (starts.length > MAX_STARTS) this.isWaking = true;
     if (isPart && done.steps.length + done.live.length + done.postponed > 0) this.isWaking = true;
     this.timer.arm(await nextWake(leader.hot, now));
   }
@@ -268,6 +294,28 @@ export class WorkflowExecutor {
         }),
       ),
     );
+  }
+
+  /**
+   * Stores steps that are added to a workflow, and ends those of them that are skipped. To be called by those who are alone
+   * and have drained the workflow.
+   */
+  async addSteps(addition: Addition, skipped: readonly EndedUnrun[], made: Made, now: number): Promise<void> {
+    const { leader } = this;
+    const tenants = new Map([[addition.workflow, addition.tenant]]);
+    await this.write({ ...NOTHING, ended: skipped }, tenants, now, (write) =>
+      leader.write(() =>
+        leaderTransaction(leader.hot, leader.term, async (db) => {
+          // First, because it may wait, and what follows holds up the end of the attempt.
+          await takeRoomFor(db, addition.steps, made);
+          await addSteps(db, leader.term, addition, made.names, now);
+          return skipped.length > 0 ? write(db, leader.term) : NOT_APPLIED;
+        }),
+      ),
+    );
+    const live = addition.steps.filter(({ admitAt }) => admitAt === null);
+    await leader.admit(live.map(({ row }) => toWaiting(row)));
+    if (addition.steps.some(({ wakeAt }) => wakeAt !== null)) this.wake();
   }
 
   private tell(
@@ -302,6 +350,16 @@ export class WorkflowExecutor {
 const NOTHING: Portion = { counted: [], partly: null, steps: [], released: [], ended: [], workflows: [] };
 const NOT_APPLIED: Applied = { isOwn: false, live: [], postponed: 0, steps: [], over: [] };
 
+/** The tenants of workflows, and of those around them. */
+function tenantsOf(sources: readonly ReadSource[]): Map<string, string> {
+  const tenants = new Map<string, string>();
+  for (const { workflow, outerWorkflow, tenant } of sources) {
+    tenants.set(workflow, tenant);
+    if (outerWorkflow !== null) tenants.set(outerWorkflow, tenant);
+  }
+  return tenants;
+}
+
 /** How a step ends that has waited long enough: its event may have come before it began to wait. */
 function endOfWait({ id, wait }: Waiter, result: string | undefined): EndedUnrun {
   if (eventOf(wait) === null || result !== undefined)
@@ -315,8 +373,23 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
   return edges.length;
 }
 
-function withWaits(steps: readonly StepChange[], { waiting }: Prepared): readonly StepChange[] {
-  if (waiting.length === 0) return steps;
+/** The changes of steps with when they wake, and whether they only wait for their workflow. */
+function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): StepChange[] {
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
-  return steps.map((step) => ({ ...step, wakeAt: wakeAts.get(step.id) ?? null }));
+  const parked = new Map(released.map((step) => [step.id, step.parked]));
+  // Written out: a spread for each step would cost more than all else here.
+  return steps.map(({ id, parentsLeft, ok, bad, released, outcome, finishedAt }) => {
+    const wakeAt = wakeAts.get(id) ?? null;
+    return {
+      id,
+      parentsLeft,
+      ok,
+      bad,
+      released,
+      outcome,
+      finishedAt,
+      wakeAt,
+      parked: parked.get(id) ?? null,
+    };
+  });
 }

@@ -1,14 +1,15 @@
-import { decideStep, type Weight, weightOf } from '../core/workflow/run-if.js';
-import {
-  type EndedUnrun,
-  type PendingEnd,
-  type Portion,
-  type ReadEdge,
-  type ReadSource,
-  type ReleasedStep,
-  type StepChange,
-  type StepCounts,
-  type WorkflowChange,
+import { decideStep, endOfWorkflow, type Weight, weightOf } from '../core/workflow/run-if.js';
+import type { WorkflowEnd } from '../core/workflow.js';
+import type {
+  EndedUnrun,
+  PendingEnd,
+  Portion,
+  ReadEdge,
+  ReadSource,
+  ReleasedStep,
+  StepChange,
+  StepCounts,
+  WorkflowChange,
 } from '../store/workflow-portions.js';
 
 /**
@@ -77,7 +78,7 @@ export function planPortion(
     partly: isWhole ? null : { job: taken.at(-1)!.job, place: edges[edges.length - 1]!.id },
     steps: stepChanges(counts, counted, new Set(ready.map(({ id }) => id))),
     ready,
-    ended,
+    ended: [...ended, ...outerEnds(workflows)],
     workflows: [...workflows.values()].map(({ change }) => change),
   };
 }
@@ -88,8 +89,9 @@ type Counts = Mutable<StepCounts> & { readonly workflow: string };
 
 /** The counts as they were read. Written out, because a spread costs several times as much, and there is one per edge. */
 function countsOf(edge: ReadEdge, workflow: string): Counts {
-  const { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, refers } = edge;
-  return { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, refers, workflow };
+  const { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers } = edge;
+  // biome-ignore format: one line.
+  return { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers, workflow };
 }
 
 function decide(
@@ -134,12 +136,34 @@ function stepChanges(
 /** The change that changes nothing, to be filled in. Written out like the counts. */
 function changeOf(id: string): Mutable<StepChange> {
   // biome-ignore format: one line.
-  return { id, parentsLeft: null, ok: null, bad: null, released: null, outcome: null, finishedAt: null, wakeAt: null };
+  return { id, parentsLeft: null, ok: null, bad: null, released: null, outcome: null, finishedAt: null, wakeAt: null, parked: null };
 }
 
 interface ChangedWorkflow {
   readonly change: WorkflowChange;
   readonly isStopping: boolean;
+  /** A step of it that has ended; null for one that is only stopped. */
+  readonly source: ReadSource | null;
+}
+
+/** The ends of steps whose workflows end: in the same statement, so that neither is ever without the other. */
+function outerEnds(workflows: ReadonlyMap<string, ChangedWorkflow>): EndedUnrun[] {
+  const ends: EndedUnrun[] = [];
+  for (const { change, source } of workflows.values()) {
+    if (!source || source.outerStep === null || source.stepsLeft > change.stepsEnded) continue;
+    const state = endOfWorkflow(source.stopping === 'cancel', source.failed + change.stepsFailed);
+    ends.push(endOfOuter(source.outerStep, change.id, state));
+  }
+  return ends;
+}
+
+/** How a step ends whose workflow has ended. */
+export function endOfOuter(step: string, workflow: string, state: WorkflowEnd): EndedUnrun {
+  if (state === 'succeeded')
+    return { id: step, state, error: null, result: JSON.stringify({ workflow, state }) };
+  const message = `The workflow ${workflow}, which is this step, is ${state}.`;
+  const error = JSON.stringify({ code: 'WORKFLOW_UNSUCCESSFUL', message });
+  return { id: step, state: 'failed', error, result: null };
 }
 
 function workflowChanges(
@@ -166,9 +190,24 @@ function workflowChanges(
     const stops = hasFailed && source.onFailure === 'stop' && source.stepsLeft > ended;
     const stopping = source.stopping === null && stops ? ('failure' as const) : null;
     const change = { id, stepsEnded: ended, stepsFailed: failed, stopping };
-    changes.set(id, { change, isStopping: source.stopping !== null || stopping !== null });
+    changes.set(id, { change, isStopping: source.stopping !== null || stopping !== null, source });
+  }
+  for (const end of counted) {
+    const inner = sourceOf.get(end.job)?.innerRunning ?? null;
+    if (inner !== null) stop(changes, inner);
   }
   return changes;
+}
+
+/** The workflow of a step that has ended by itself, because somebody cancelled it, has nobody to run for. */
+function stop(changes: Map<string, ChangedWorkflow>, id: string): void {
+  const known = changes.get(id);
+  const change = known?.change ?? { id, stepsEnded: 0, stepsFailed: 0, stopping: null };
+  if (known?.source?.stopping !== undefined && known.source.stopping !== null) return;
+  changes.set(id, {
+    ...{ change: { ...change, stopping: 'cancel' }, isStopping: true },
+    source: known?.source ?? null,
+  });
 }
 
 /** The portion up to the first edges, for one that would be too large. */
@@ -178,9 +217,9 @@ export function firstEdges({ edges, sources }: ReadPortion, count: number): Read
 
 /** A released step as it is written, due no earlier than its delay after its release. */
 export function released(
-  step: Pick<StepCounts, 'id' | 'delayMs'>,
+  { id, delayMs, held = false }: Pick<StepCounts, 'id' | 'delayMs'> & { readonly held?: boolean },
   now: number,
   payload: string | null = null,
 ): ReleasedStep {
-  return { id: step.id, runAt: now + step.delayMs, payload };
+  return { id, runAt: now + delayMs, payload, parked: held };
 }

@@ -27,6 +27,8 @@ export interface WorkflowLeader {
   readonly log: Log;
   readonly events: WorkflowEvents;
   readonly tasks: TaskDefinitions;
+  /** Workflows that ended before it are being removed. */
+  readonly keptSince: number;
   /** Set by the workflows; called after the commit with the steps that have ended. */
   noteSteps: (steps: readonly EndedStep[]) => void;
   /** Runs a fenced write; the term ends when its outcome is unknown. */
@@ -41,8 +43,12 @@ export interface WorkflowLeader {
   writeEnds<J extends EndedJob>(work: () => Promise<readonly J[]>): Promise<readonly J[]>;
   /** Tells whoever waits for the ends of jobs or workflows. */
   ended(ended: readonly (EndedJob | EndedWorkflow)[]): void;
+  /** Adds jobs that were just written, and whose room was taken, to the backlog. */
+  admit(jobs: readonly Waiting[]): Promise<void>;
   /** Adds new jobs that were written to the backlog, and counts them for the quota of their tenant. */
   admitNew(jobs: readonly Waiting[]): Promise<void>;
+  /** Counts jobs that moved to the live table or to `later`, for the quota of their tenant. */
+  readonly addedJobs: { note(tenant: string, live: number, later: number): void };
   /** Takes the turn of a job if it is free, which also removes it from the backlog. */
   tryTurn(jobId: string): boolean;
   /** Waits for the turn of a job and takes it. */

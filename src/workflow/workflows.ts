@@ -1,13 +1,17 @@
 import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { Queryable } from '../store/database.js';
+import { holdWorkflow } from '../store/hold-workflow.js';
+import { oldestDay } from '../store/partitions.js';
 import { type EdgeRow, readGraph, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { type GraphStepRow, readGraphSteps, reopenSteps } from '../store/reopen-steps.js';
 import type { Requested } from '../store/requested.js';
 import { findEvents } from '../store/step-inputs.js';
 import { cancelWorkflow } from '../store/stop-workflow.js';
 import { WorkflowExecutor } from './executor.js';
-import { type Again, eventsOf, planReopening, subtree } from './plan-reopening.js';
+import { InnerWorkflows } from './inner-workflows.js';
+import { type Again, eventsOf, planReopening, planRerun } from './plan-reopening.js';
+import { StepAdder, type StepsToAdd } from './step-adder.js';
 import { Sweeper } from './sweeper.js';
 import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 
@@ -15,15 +19,29 @@ import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 export class Workflows {
   readonly executor: WorkflowExecutor;
   private readonly sweeper: Sweeper;
+  private readonly adder: StepAdder;
 
   constructor(
     private readonly leader: WorkflowLeader,
     cancelJob: CancelJob,
-    /** Called when so many jobs of steps are to be admitted. */
-    private readonly onReopened: (tenant: string, jobs: number) => void,
+    /** Called when so many jobs of steps are to be admitted, and when the first is to have started by, if one is. */
+    private readonly onReopened: (tenant: string, jobs: number, startBefore: number | null) => void,
+    /** Resolves when the claims that are under way are made. */
+    private readonly claimsMade: () => Promise<void>,
   ) {
     this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
+    this.adder = new StepAdder(leader, this.executor, () => this.sweeper.wake());
+    const inner = new InnerWorkflows(leader, {
+      retry: (workflow) => this.retryFailed(workflow, {}),
+      onStored: (tenant, jobs, startBefore) => {
+        this.onReopened(tenant, jobs, startBefore);
+        this.executor.wake();
+        // It is on hold if the workflow around it is.
+        this.sweeper.wake();
+      },
+    });
+    this.executor.startInner = (step) => inner.start(step);
   }
 
   start(): void {
@@ -33,6 +51,11 @@ export class Workflows {
 
   async stop(): Promise<void> {
     await Promise.all([this.executor.stop(), this.sweeper.stop()]);
+  }
+
+  /** Adds steps that a running step has; answers whether any of them is new. */
+  add(addition: StepsToAdd): Promise<boolean> {
+    return this.adder.add(addition);
   }
 
   /** Skips what has not started and cancels what runs; the workflow ends when all of its steps have. */
@@ -47,6 +70,35 @@ export class Workflows {
     this.sweeper.wake();
   }
 
+  /** Lets no step start any more, until it is released. Running steps finish, and ends and waits still count. */
+  async hold(tenant: string, id: string, requested: Requested<boolean> = {}): Promise<void> {
+    await this.setHeld(tenant, id, true, requested);
+    // A claim that began before the hold takes effect before it, too.
+    await this.claimsMade();
+  }
+
+  /** Lets everything start that would have started meanwhile. */
+  async release(tenant: string, id: string, requested: Requested<boolean> = {}): Promise<void> {
+    await this.setHeld(tenant, id, false, requested);
+  }
+
+  private async setHeld(
+    tenant: string,
+    id: string,
+    held: boolean,
+    { author, keep }: Requested<boolean>,
+  ): Promise<void> {
+    await this.executor.alone(async () => {
+      const workflow = await this.mustRead(tenant, id);
+      if (workflow.state !== 'running') throw ended(workflow);
+      if (workflow.held === held) throw alreadySo(workflow);
+      const action = held ? 'workflow.hold' : 'workflow.release';
+      const entry = author && this.entry(author, action, workflow, { held });
+      await this.leader.writeRequested(entry, keep, (db, term) => holdWorkflow(db, term, tenant, id, held));
+    });
+    this.sweeper.wake();
+  }
+
   /** Runs the steps again that failed or were cancelled, or a step and everything behind it. */
   async retry(
     tenant: string,
@@ -56,20 +108,28 @@ export class Workflows {
   ): Promise<void> {
     await this.executor.alone(async () => {
       const workflow = await this.mustRead(tenant, id);
+      if (from === undefined) return this.retryFailed(workflow, { author, keep });
       await this.reopen(workflow, { author, keep, action: 'workflow.retry' }, (steps, edges) => {
-        if (from === undefined) {
-          const failed = steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'cancelled');
-          const chosen = new Set(failed.map((step) => step.id));
-          return { chosen, withDescendants: false, withSkipped: workflow.stopping !== null };
-        }
         const root = steps.find(({ name }) => name === from);
         if (!root) throw invalid([{ pointer: '/from', detail: `there is no step "${from}"` }]);
-        const below = subtree([root.id], edges);
-        const busy = steps.filter((step) => below.has(step.id) && step.outcome === null && step.released);
+        const { below, removed, lost } = planRerun(root.id, steps, edges);
+        const busy = steps.filter(
+          (step) => step.outcome === null && (removed.has(step.id) || (below.has(step.id) && step.released)),
+        );
         if (root.outcome === null || busy.length > 0)
           throw stillRuns(id, root.outcome === null ? [root] : busy);
-        return { chosen: new Set([root.id]), withDescendants: true, withSkipped: false };
+        if (lost.length > 0) throw losesSteps(id, lost);
+        return { chosen: new Set([root.id]), withDescendants: true, withSkipped: false, removed };
       });
+    });
+  }
+
+  /** To be called by those who are alone. */
+  private retryFailed(workflow: WorkflowRow, requested: Requested<boolean>): Promise<void> {
+    return this.reopen(workflow, { ...requested, action: 'workflow.retry' }, (steps) => {
+      const failed = steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'cancelled');
+      const chosen = new Set(failed.map((step) => step.id));
+      return { chosen, withDescendants: false, withSkipped: workflow.stopping !== null };
     });
   }
 
@@ -92,10 +152,14 @@ export class Workflows {
   private async reopen(
     workflow: WorkflowRow,
     { author, keep, action }: Requested<boolean> & { readonly action: 'workflow.retry' | 'job.retry' },
-    choose: (steps: readonly GraphStepRow[], edges: readonly EdgeRow[]) => Again,
+    choose: (
+      steps: readonly GraphStepRow[],
+      edges: readonly EdgeRow[],
+    ) => Again & { readonly removed?: ReadonlySet<string> },
   ): Promise<void> {
     const { leader } = this;
     const { id, tenant } = workflow;
+    if (await this.isTooOld(workflow)) throw tooOld(id);
     // An end that is not counted yet would be counted against the counters that are made here.
     await this.executor.drain(id);
     const [steps, edges] = [await readGraphSteps(leader.hot, id), await readGraph(leader.hot, tenant, id)];
@@ -103,9 +167,14 @@ export class Workflows {
     const named = eventsOf(steps).map((name) => ({ workflow: id, name }));
     const come = named.length === 0 ? [] : await findEvents(leader.hot, named);
     const events = new Set(come.map(({ name }) => name));
-    const plan = planReopening(steps, edges, choose(steps, edges), events, now);
+    const { removed = new Set<string>(), ...again } = choose(steps, edges);
+    const left = steps.filter((step) => !removed.has(step.id));
+    const leftEdges = edges.filter(({ parent, child }) => !removed.has(parent) && !removed.has(child));
+    const plan = planReopening(left, leftEdges, again, events, now, workflow.held);
     if (plan.reopened.length === 0) throw nothingToRetry(id);
-    const once = plan.reopened.filter(({ ranOnce }) => ranOnce);
+    const once = [...plan.reopened, ...steps.filter((step) => removed.has(step.id))].filter(
+      (step) => step.ranOnce,
+    );
     if (once.length > 0) throw ranOnce(id, once);
     if (plan.reopened.some(({ hasHistory }) => !hasHistory)) throw tooOld(id);
     const changed = {
@@ -115,11 +184,25 @@ export class Workflows {
     };
     const entry = author && this.entry(author, action, workflow, changed);
     const isDone = await leader.writeRequested(entry, keep, (db, term) =>
-      reopenSteps(db, term, { workflow: id, tenant, ...plan }, now),
+      reopenSteps(
+        db,
+        term,
+        { workflow: id, tenant, ...plan, anew: again.withDescendants, removed: [...removed] },
+        now,
+      ),
     );
     if (!isDone) throw tooOld(id);
-    this.onReopened(tenant, plan.reopened.length);
+    this.onReopened(tenant, plan.reopened.length, null);
     this.executor.wake();
+  }
+
+  /**
+   * Whether jobs of it may be gone: those of days that this leader is removing, or that were removed before. What it reads
+   * holds while it is alone, because only whoever is alone begins to remove days.
+   */
+  private async isTooOld({ ended_at: endedAt }: WorkflowRow): Promise<boolean> {
+    const { keptSince, hot } = this.leader;
+    return endedAt !== null && endedAt < Math.max(keptSince, await oldestDay(hot));
   }
 
   /** Looks for steps that have waited long enough. */
@@ -144,11 +227,11 @@ export class Workflows {
 
   private entry(
     author: AuditAuthor,
-    action: 'workflow.cancel' | 'workflow.retry' | 'job.retry',
-    { id: name, tenant, state, stopping, failed }: WorkflowRow,
+    action: 'workflow.cancel' | 'workflow.hold' | 'workflow.release' | 'workflow.retry' | 'job.retry',
+    { id: name, tenant, state, stopping, failed, held }: WorkflowRow,
     changed: object,
   ) {
-    const before = { state, stopping, failed };
+    const before = { state, stopping, failed, held };
     const subject = { kind: 'workflow', name, tenant } as const;
     const views = { before, after: { ...before, ...changed } };
     return auditEntry(author, this.leader.clock.now(), action, subject, views);
@@ -170,6 +253,12 @@ function ended({ id, state }: WorkflowRow): PunctualError {
   return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} has already ended: ${state}.`);
 }
 
+function alreadySo({ id, held }: WorkflowRow): PunctualError {
+  return held
+    ? new PunctualError('WORKFLOW_HELD', `Workflow ${id} is on hold already.`)
+    : new PunctualError('WORKFLOW_NOT_HELD', `Workflow ${id} is not on hold.`);
+}
+
 function nothingToRetry(id: string): PunctualError {
   return new PunctualError(
     'NOTHING_TO_RETRY',
@@ -181,13 +270,21 @@ function stillRuns(id: string, steps: readonly GraphStepRow[]): PunctualError {
   return new PunctualError('JOB_NOT_ENDED', `Steps of workflow ${id} have not ended: ${namesOf(steps)}.`);
 }
 
+function losesSteps(id: string, steps: readonly GraphStepRow[]): PunctualError {
+  const detail = `Steps of workflow ${id} wait for steps that would be added anew, and were added by others: ${namesOf(steps)}.`;
+  return new PunctualError('RERUN_LOSES_STEPS', detail);
+}
+
 function ranOnce(id: string, steps: readonly GraphStepRow[]): PunctualError {
   const detail = `Steps of workflow ${id} are at-most-once and have run: ${namesOf(steps)}. They are not run again.`;
   return new PunctualError('AT_MOST_ONCE', detail);
 }
 
 function tooOld(id: string): PunctualError {
-  return new PunctualError('WORKFLOW_ENDED', `Workflow ${id} is so old that jobs of its steps are gone.`);
+  return new PunctualError(
+    'WORKFLOW_ENDED',
+    `Workflow ${id} cannot run again: jobs of its steps were deleted, or it is older than the history that is kept.`,
+  );
 }
 
 /** The most names that an error lists. */

@@ -251,7 +251,8 @@ describe('punctual up', () => {
     const folder = await newFolder();
     const own = ['--database-url', database.url, '--nodes', '1', '--workers', '0'];
     const demo = await up(folder, '0', '--demo', ...own);
-    await demo.prints('stderr', /a nap is scheduled/);
+    for (const line of [/a nap is scheduled/, /a workflow A > B, C > D is/, /a batch of 3 naps .* is/])
+      await demo.prints('stderr', line);
     const names = () =>
       withClient(database.url, async (client) => {
         const { rows } = await client.query('SELECT name FROM punctual.schedules WHERE deleted_at IS NULL');

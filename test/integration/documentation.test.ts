@@ -96,11 +96,13 @@ it('the error in the page about HTTP is what a node answers', async () => {
 
 /** What each example prints, as far as it is the same every time. */
 const EXAMPLE_OUTPUT: Readonly<Record<string, readonly RegExp[]>> = {
+  'batch.mjs': [/^rank 0 is done\nrank 1 is done\nrank 2 is done$/m],
   'bulk.mjs': [/^500 halves, 500 failures, the first: 1 is odd$/m],
   'hello.mjs': [/^submitted [0-9a-f-]{36}$/m, /^Hello Ada$/m],
   'schedule.mjs': [/^tick 1 for Ada$/m, /^tick 2 for Ada$/m, /^on record: ran, ran$/m],
   'schema.mjs': [/^Ada pays by /m, /^refused: \/payload\/customer /m, /^refused: \/payload\/due /m],
   'tasks.mjs': [],
+  'workflow.mjs': [/^Grace published <h1>HelloAda<\/h1>$/m, /^publish after \[.*\]: succeeded$/m],
 };
 
 /** What goes wrong in the examples on purpose. */

@@ -28,7 +28,7 @@ async function upkeepOf(shard: TestShard, clock = new TimerClock(() => Date.now(
     secret: Buffer.alloc(32),
     renounce: () => undefined,
   });
-  const upkeep = new Upkeep(state, new AuditChain(state));
+  const upkeep = new Upkeep(state, new AuditChain(state), (work) => work());
   onTestFinished(() => upkeep.stop());
   return { upkeep, failed, state };
 }

@@ -71,7 +71,8 @@ export function documentApi(server: FastifyInstance, version: string): void {
           attemptToken: {
             type: 'http',
             scheme: 'bearer',
-            description: 'The token of an attempt; it can report about its own job only.',
+            description:
+              'The token of an attempt; it can report about its own job, and add steps to its workflow, only.',
           },
         },
       },

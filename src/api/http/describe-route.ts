@@ -99,5 +99,5 @@ function describeAnswer(answer: Route['answers'][number], refer: Refer): unknown
 
 function securityOf(scope: Scope): Record<string, string[]>[] {
   if (scope === 'public') return [];
-  return scope === 'attempt' ? [{ key: [] }, { attemptToken: [] }] : [{ key: [] }];
+  return scope === 'attempt' || scope === 'step' ? [{ key: [] }, { attemptToken: [] }] : [{ key: [] }];
 }

@@ -107,8 +107,12 @@ const Assignment = Type.Object(
     timeoutMs: Type.Integer(),
     token: Type.Optional(
       Type.String({
-        description: 'Allows to report about this job, and nothing else; left out if the worker wants none.',
+        description:
+          'Allows to report about this job and to add steps to its workflow, and nothing else; left out if the worker wants none.',
       }),
+    ),
+    workflow: Type.Optional(
+      Type.String({ description: 'The workflow that the job is a step of; missing for other jobs.' }),
     ),
     traceparent: Type.Optional(
       Type.String({ description: 'The context of the trace that the submission was part of.' }),

@@ -1,6 +1,8 @@
 import Type from 'typebox';
 import {
   FAILURE_POLICIES,
+  type InnerWorkflow,
+  MOST_DEPTH,
   MOST_EDGES,
   MOST_STEPS,
   RUN_IFS,
@@ -30,6 +32,29 @@ const Wait = Type.Union([Duration, strict({ event: Name, timeout: Type.Optional(
   'x-expected': 'a duration such as "30m" or {"event": a name, "timeout": a duration}',
 });
 
+/** Its own steps are checked one by one; a description that contains itself would help few readers. */
+const Inner = Type.Unsafe<InnerWorkflow>({
+  title: 'InnerWorkflow',
+  description:
+    `A workflow of its own, {"name"?, "jobs", "onFailure"?, "running"?}, up to ${MOST_DEPTH} inside each other. It starts when ` +
+    'the step is released, and the step ends when it does: succeeded with {"workflow": its id, "state"} as its result, or failed.',
+});
+
+/** What is around the steps of a workflow that is a step of another one. */
+export const InnerEnvelope = strict({
+  name: Type.Optional(Name),
+  jobs: Type.Unsafe<Record<string, unknown>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: MOST_STEPS,
+    propertyNames: StepName,
+  }),
+  onFailure: Type.Optional(
+    Type.Enum(FAILURE_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.onFailure }),
+  ),
+  running: Type.Optional(Type.Enum(RUNNING_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.running })),
+});
+
 /** A step says what a submission says, but for what belongs to a single job. */
 const { runAt, key, keyMode, keyWindow, ...JOB } = JobSubmission.properties;
 
@@ -40,11 +65,12 @@ export const WorkflowStep = strict(
     after: Type.Optional(Type.Array(StepName, { maxItems: MOST_STEPS })),
     runIf: Type.Optional(RunIf),
     wait: Type.Optional(Wait),
+    workflow: Type.Optional(Inner),
   },
   {
     title: 'WorkflowStep',
     description:
-      'Give one of `task`, `target` and `wait`; a step that waits has only `after` and `runIf` besides. `delay` counts from its release. ' +
+      'Give one of `task`, `target`, `wait` and `workflow`; with the last two, a step has only `after`, `runIf` and `hold` besides. `delay` counts from its release. ' +
       '`{"$from": "step.result.path"}` anywhere in `payload` becomes what an earlier step returned.',
     examples: [{ task: 'publish', after: ['render'], payload: { page: { $from: 'render.result.page' } } }],
   },
@@ -67,9 +93,18 @@ const FIELDS = {
   running: Type.Optional(Type.Enum(RUNNING_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.running })),
 };
 
+const Key = Type.Optional(line(512));
+const Input = Type.Optional(
+  Type.Unknown({
+    description: 'Any JSON value: what `{"$from": "input.path"}` in the payloads of steps means.',
+  }),
+);
+/** The number of a version of a definition. */
+export const DefinitionVersion = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 });
+
 /** What a client sends to have a graph of jobs run. */
 export const WorkflowSubmission = strict(
-  { name: Name, key: Type.Optional(line(512)), jobs: WorkflowSteps, ...FIELDS },
+  { name: Name, key: Key, input: Input, jobs: WorkflowSteps, ...FIELDS },
   {
     title: 'WorkflowSubmission',
     examples: [
@@ -81,15 +116,58 @@ export const WorkflowSubmission = strict(
   },
 );
 
-/** The same without its steps, which are checked one by one so that others have their turn in between. */
-export const WorkflowEnvelope = strict({
-  ...WorkflowSubmission.properties,
-  jobs: Type.Unsafe<Record<string, unknown>>({
-    type: 'object',
-    minProperties: 1,
-    maxProperties: MOST_STEPS,
-    propertyNames: StepName,
-  }),
+/** Steps that are checked one by one, so that others have their turn in between. */
+const UncheckedSteps = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  minProperties: 1,
+  maxProperties: MOST_STEPS,
+  propertyNames: StepName,
+});
+
+/** The same without its steps. */
+export const WorkflowEnvelope = strict({ ...WorkflowSubmission.properties, jobs: UncheckedSteps });
+
+/** What a client sends to have a definition run. */
+export const WorkflowStart = strict(
+  {
+    definition: Name,
+    version: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, description: 'Default: the newest version.' }),
+    ),
+    key: Key,
+    input: Input,
+  },
+  {
+    title: 'WorkflowStart',
+    description: 'Starts a workflow by the name of its definition, which is also the name of the workflow.',
+    examples: [{ definition: 'publish', input: { page: 42 } }],
+  },
+);
+
+/** A graph with all its steps, or the name of one. */
+export const WorkflowRequest = Type.Union([WorkflowSubmission, WorkflowStart], { title: 'WorkflowRequest' });
+
+/** A graph that is kept under a name. */
+export const WorkflowDefinitionInput = strict(
+  { jobs: WorkflowSteps, ...FIELDS },
+  {
+    title: 'WorkflowDefinitionInput',
+    description: '`{"$from": "input.path"}` anywhere in a payload becomes a part of the input of each start.',
+    examples: [
+      {
+        jobs: {
+          render: { task: 'render', payload: { page: { $from: 'input.page' } } },
+          upload: { task: 'upload', after: ['render'] },
+        },
+      },
+    ],
+  },
+);
+
+/** The same without its steps. */
+export const WorkflowDefinitionEnvelope = strict({
+  ...WorkflowDefinitionInput.properties,
+  jobs: UncheckedSteps,
 });
 
 const Time = Type.String({ format: 'date-time' });
@@ -101,9 +179,62 @@ const StepView = Type.Object(
     state: JobState,
     after: Type.Array(Type.String()),
     runIf: RunIf,
+    addedBy: nullable(
+      Type.String({
+        description: 'The step that added it while it ran; null if it was submitted with the workflow.',
+      }),
+    ),
+    workflow: nullable(Type.String({ description: 'The id of the workflow that the step has started.' })),
     finishedAt: nullable(Time),
   },
   { title: 'WorkflowStepView' },
+);
+
+/** Steps that a running step adds to its workflow. */
+export const StepAddition = strict(
+  {
+    jobs: WorkflowSteps,
+    join: Type.Optional(
+      Type.Boolean({
+        default: true,
+        description: 'Whether the steps that wait for the one that adds also wait for these.',
+      }),
+    ),
+    by: Type.Optional(
+      strict(
+        { jobId: Id, fence: Type.Integer({ minimum: 1 }) },
+        { description: 'The attempt that adds them; may be left out by one that comes with its own token.' },
+      ),
+    ),
+  },
+  {
+    title: 'StepAddition',
+    examples: [{ jobs: { 'page-1': { task: 'render', payload: { page: 1 } } } }],
+  },
+);
+
+/** The same without its steps, which are checked one by one so that others have their turn in between. */
+export const StepAdditionEnvelope = strict({
+  ...StepAddition.properties,
+  jobs: Type.Unsafe<Record<string, unknown>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: MOST_STEPS,
+    propertyNames: StepName,
+  }),
+});
+
+/** Steps that were added to a workflow. */
+export const AddedSteps = Type.Object(
+  {
+    workflow: Type.String({ description: 'The id of the workflow.' }),
+    jobs: Type.Unsafe<Record<string, StepViewShape>>({
+      type: 'object',
+      additionalProperties: StepView,
+      description: 'The steps by their names.',
+    }),
+  },
+  { title: 'AddedSteps' },
 );
 
 const VIEW = {
@@ -111,6 +242,16 @@ const VIEW = {
   tenant: Type.String(),
   name: Type.String(),
   key: nullable(Type.String()),
+  definition: nullable(
+    Type.Object(
+      { name: Type.String(), version: Type.Integer() },
+      { title: 'UsedDefinition', description: 'The definition that it was started from.' },
+    ),
+  ),
+  schedule: nullable(Type.String({ description: 'The schedule that started it.' })),
+  scheduledAt: nullable(
+    Type.String({ format: 'date-time', description: 'Its occurrence; null for one that was run by hand.' }),
+  ),
   state: Type.Enum(WORKFLOW_STATES, { type: 'string' }),
   run: Type.Integer({ description: 'Counts how often it was set going: by its submission and by retries.' }),
   onFailure: Type.Enum(FAILURE_POLICIES, { type: 'string' }),
@@ -118,16 +259,54 @@ const VIEW = {
   stopping: nullable(
     Type.Enum(['failure', 'cancel'], { type: 'string', description: 'Why the rest of it is skipped.' }),
   ),
+  held: Type.Boolean({ description: 'Whether no step starts until somebody releases it.' }),
+  rerunOf: nullable(Type.String({ description: 'The workflow that it repeats.' })),
   progress: Type.Object({ steps: Whole, ended: Whole, failed: Whole }, { title: 'WorkflowProgress' }),
+  parent: nullable(
+    Type.Object(
+      { workflow: Type.String(), job: Type.String() },
+      { title: 'WorkflowParent', description: 'The step of another workflow that it is.' },
+    ),
+  ),
   createdAt: Time,
   createdBy: Type.String(),
   endedAt: nullable(Time),
 };
 
+const CriticalPath = Type.Object(
+  {
+    totalMs: Type.Integer({
+      description: 'From the submission to the end of the last step, or until now.',
+    }),
+    waitedMs: Type.Integer({ description: 'What the listed steps spent waiting.' }),
+    ranMs: Type.Integer({ description: 'What the listed steps spent running.' }),
+    steps: Type.Array(
+      Type.Object(
+        {
+          name: Type.String(),
+          state: JobState,
+          waitedMs: Type.Integer({ description: 'From the end of the step before it to its first attempt.' }),
+          ranMs: Type.Integer({ description: 'From there to its end, or until now.' }),
+          totalMs: Whole,
+        },
+        { title: 'CriticalStep' },
+      ),
+      { description: 'In their order; of a longer path the thousand that took longest.' },
+    ),
+    left: Type.Integer({ description: 'How many steps of the path are not listed.' }),
+  },
+  {
+    title: 'CriticalPath',
+    description:
+      'The chain of steps that determined when the workflow ended, or that determines how far it is.',
+  },
+);
+
 /** A workflow as the API shows it. */
 export const WorkflowView = Type.Object(
   {
     ...VIEW,
+    criticalPath: CriticalPath,
     jobs: Type.Unsafe<Record<string, StepViewShape>>({
       type: 'object',
       additionalProperties: StepView,
@@ -145,14 +324,59 @@ export const WorkflowListQuery = strict({
   state: Type.Optional(someOf(WORKFLOW_STATES, 'running,failed')),
   name: Type.Optional(Name),
   key: Type.Optional(line(512)),
+  definition: Type.Optional(Name),
+  schedule: Type.Optional(Name),
   limit: PageQuery.properties.limit,
   after: Type.Optional(Id),
 });
+
+const DEFINITION_VIEW = {
+  tenant: Type.String(),
+  name: Type.String(),
+  version: Type.Integer({ description: 'Counts up with each change of what it says.' }),
+  steps: Whole,
+  onFailure: Type.Enum(FAILURE_POLICIES, { type: 'string' }),
+  running: Type.Enum(RUNNING_POLICIES, { type: 'string' }),
+  createdAt: Time,
+  createdBy: Type.String(),
+};
+
+/** One version of a definition as the API shows it. */
+export const WorkflowDefinitionView = Type.Object(
+  {
+    ...DEFINITION_VIEW,
+    newest: Type.Boolean({ description: 'Whether starts without a version take this one.' }),
+    versions: Type.Array(Type.Integer(), {
+      description: 'The versions that are kept, the newest first; at most 1,000.',
+    }),
+    jobs: Type.Unsafe<Record<string, Step>>({
+      type: 'object',
+      additionalProperties: WorkflowStep,
+      description: 'The steps by their names, as they were defined.',
+    }),
+  },
+  { title: 'WorkflowDefinition' },
+);
+
+/** One page of definitions by name. */
+export const WorkflowDefinitionPage = page(
+  'WorkflowDefinitionPage',
+  Type.Object(DEFINITION_VIEW, { title: 'ListedWorkflowDefinition' }),
+);
+
+/** Which version of a definition to read. */
+export const WorkflowDefinitionQuery = strict({ version: Type.Optional(DefinitionVersion) });
 
 /** Something that has happened, which steps of a workflow wait for. */
 export const WorkflowEvent = strict(
   { event: Name, payload: Type.Optional(Json) },
   { title: 'WorkflowEvent', examples: [{ event: 'paid', payload: { amount: 42 } }] },
+);
+
+/** How a workflow is submitted again. */
+export const WorkflowRerun = strict(
+  { key: Type.Optional(line(512)) },
+  { title: 'WorkflowRerun', examples: [{ key: 'publish-42-again' }] },
 );
 
 /** Which steps run again. */

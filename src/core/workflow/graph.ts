@@ -1,7 +1,7 @@
 import { type FieldError, MOST_ERRORS, pointerStep } from '../errors.js';
 import { JsonText } from '../json-reader.js';
-import { MOST_EDGES, MOST_STEPS, type RunIf } from '../workflow.js';
-import { findReferences, nameOf, pointerTo, type Reference } from './references.js';
+import { INPUT, MOST_EDGES, MOST_STEPS, type RunIf } from '../workflow.js';
+import { findReferences, isToInput, nameOf, pointerTo, type Reference } from './references.js';
 
 /**
  * Whether the steps of a workflow are a graph that can run. Everything is linear in steps and edges and without recursion,
@@ -31,15 +31,35 @@ export type CheckedGraph =
   | { readonly steps: readonly PlacedStep[]; readonly errors?: undefined }
   | { readonly steps?: undefined; readonly errors: readonly FieldError[] };
 
+/** Steps that exist when others are added, by their names: whether they have ended. */
+export type KnownSteps = ReadonlyMap<string, { readonly hasEnded: boolean }>;
+
+const NO_STEPS: KnownSteps = new Map();
+
 /** Names of a cycle that an error spells out; the others in the middle are counted. */
 const MOST_NAMES = 20;
 
-/** Checks the graph of a workflow whose steps have the right form. */
-export function checkGraph(jobs: Readonly<Record<string, GraphStep>>, pointer = '/jobs'): CheckedGraph {
-  const names = Object.keys(jobs);
-  const tooMany = sizeError(names.length, edgesIn(jobs, names));
+/**
+ * Checks the graph of a workflow whose steps have the right form. Steps that are added to a workflow may also name those
+ * that are known, which come first in the answer, and refer to the results of known ones that have ended.
+ */
+export function checkGraph(
+  added: Readonly<Record<string, GraphStep>>,
+  pointer = '/jobs',
+  known: KnownSteps = NO_STEPS,
+): CheckedGraph {
+  const own = Object.keys(added);
+  const tooMany = sizeError(own.length, edgesIn(added, own));
   if (tooMany) return { errors: [{ pointer, detail: tooMany }] };
+  const jobs = known.size === 0 ? added : withKnown(added, known);
+  const names = Object.keys(jobs);
   const errors: FieldError[] = [];
+  if (Object.hasOwn(jobs, INPUT))
+    add(
+      errors,
+      pointer + pointerStep(INPUT),
+      `"${INPUT}" is the input of the workflow: call the step otherwise`,
+    );
   const parents = readParents(jobs, names, pointer, errors);
   refuseIdle(jobs, names, pointer, errors);
   if (errors.length > 0) return { errors };
@@ -47,8 +67,16 @@ export function checkGraph(jobs: Readonly<Record<string, GraphStep>>, pointer = 
   const order = topologicalOrder(parents, children);
   if (order.length < names.length) return { errors: findCycles(names, parents, order, pointer) };
   const graph = { names, parents, order, references: readReferences(jobs, names, pointer, errors) };
-  checkAncestors(graph, pointer, errors);
+  checkAncestors(graph, pointer, errors, known);
   return errors.length > 0 ? { errors } : { steps: placed(graph, children) };
+}
+
+/** A known step waits for none of those that are added. */
+function withKnown(
+  added: Readonly<Record<string, GraphStep>>,
+  known: KnownSteps,
+): Readonly<Record<string, GraphStep>> {
+  return { ...Object.fromEntries([...known.keys()].map((name) => [name, {}])), ...added };
 }
 
 function edgesIn(jobs: Readonly<Record<string, GraphStep>>, names: readonly string[]): number {
@@ -208,7 +236,7 @@ interface Edges {
 }
 
 /** Each reference must be to an ancestor, whose result is there when the step is released. */
-function checkAncestors(graph: Edges, pointer: string, errors: FieldError[]): void {
+function checkAncestors(graph: Edges, pointer: string, errors: FieldError[], known: KnownSteps): void {
   const { names } = graph;
   const wrong = (step: number, reference: Reference, why: string) => {
     const at = `${pointer}${pointerStep(names[step]!)}/payload${pointerTo(reference.place)}/$from`;
@@ -217,7 +245,8 @@ function checkAncestors(graph: Edges, pointer: string, errors: FieldError[]): vo
   const far = farReferences(graph, (step, reference) =>
     wrong(step, reference, `names a step that does not exist`),
   );
-  for (const { step, source, reference } of withoutWay(graph, far)) {
+  const open = known.size === 0 ? far : far.filter(({ source }) => !known.get(names[source]!)?.hasEnded);
+  for (const { step, source, reference } of withoutWay(graph, open)) {
     const why =
       step === source ? 'is the step itself' : `is not among the steps that "${names[step]}" waits for`;
     wrong(step, reference, why);
@@ -234,6 +263,7 @@ function farReferences(
   for (const [step, theirs] of references.entries()) {
     const known = new Set(parents[step]);
     for (const reference of theirs) {
+      if (isToInput(reference)) continue;
       const source = indexOf.get(reference.step);
       if (source === undefined) unknown(step, reference);
       else if (!known.has(source)) {

@@ -1,18 +1,19 @@
 import { type FieldError, MOST_ERRORS, pointerStep } from '../errors.js';
 import { JsonOutline } from '../json-outline.js';
 import { JsonText } from '../json-reader.js';
-import { STEP_NAME_PATTERN } from '../workflow.js';
+import { INPUT, STEP_NAME_PATTERN } from '../workflow.js';
 
 /**
- * References of a payload to what earlier steps returned: `{"$from": "a.result.path.0.x"}`, an object with this one member.
- * The place of the object is taken by the text of the value, to the letter. What was put in is never looked at again, so
+ * References of a payload to what earlier steps returned, `{"$from": "a.result.path.0.x"}`, or to the input of the workflow,
+ * `{"$from": "input.path"}`: an object with this one member. The place of the object is taken by the text of the value, to the letter. What was put in is never looked at again, so
  * that a result that looks like a reference stays what it is, and nothing can grow by itself.
  */
 
 /** One reference in a payload. */
 export interface Reference {
+  /** The step; `input`, which no step may be called, is the input of the workflow. */
   readonly step: string;
-  /** The way from the step's result to the value; empty for the whole result. */
+  /** The way from the step's result, or the input, to the value; empty for all of it. */
   readonly path: readonly string[];
   /** Where the object that says so lies in the text of the payload. */
   readonly start: number;
@@ -63,7 +64,8 @@ export const MOST_REFERENCES = 10_000;
 
 const KEY = '$from';
 const NO_REFERENCES: FoundReferences = { references: [], errors: [] };
-const FORM = 'must be the name of a step and ".result", then perhaps a path, such as "render.result.pages.0"';
+const FORM =
+  'must be the name of a step and ".result", or "input", then perhaps a path, such as "render.result.pages.0" or "input.page"';
 /** Parts of a path are bounded like those of filters by payload, their number by the depth that JSON may have. */
 const MOST_PARTS = 64;
 const MOST_PART_LENGTH = 128;
@@ -122,9 +124,15 @@ function readReference(outline: JsonOutline, saying: number, place: Place): Refe
   return parsed && { ...parsed, start: place.start, end: outline.endOf(place.start), place };
 }
 
+/** Whether a reference is to the input of the workflow. */
+export function isToInput({ step }: Pick<Reference, 'step'>): boolean {
+  return step === INPUT;
+}
+
 /** The step and the path that a text such as `a.result.path` means; null if it means none. */
 export function parseReference(text: string): Pick<Reference, 'step' | 'path'> | null {
-  const [step, field, ...path] = text.split('.', MOST_PARTS + 3);
+  const [step, ...rest] = text.split('.', MOST_PARTS + 3);
+  const [field, ...path] = step === INPUT ? ['result', ...rest] : rest;
   if (!STEP_NAME_PATTERN.test(step!) || field !== 'result' || path.length > MOST_PARTS) return null;
   return path.every((part) => part.length > 0 && part.length <= MOST_PART_LENGTH)
     ? { step: step!, path }
@@ -164,7 +172,7 @@ export function resolveReferences(
     const result = resultOf(step);
     if (!result)
       return missing('MISSING_RESULT', reference, 'the step has no result, because it did not succeed');
-    const value = find(result, path);
+    const value = findPath(result, path);
     if (typeof value !== 'number') return missing('MISSING_PATH', reference, value.missing);
     if (place.depth + result.depthOf(value) > limits.maxDepth) return tooDeep(reference, limits);
     const valueEnd = result.endOf(value);
@@ -188,14 +196,18 @@ function textOf(payload: JsonText, { start, end }: Reference): string {
   return payload.text.slice(start, end);
 }
 
-/** Where the value at the end of a path begins, or what is missing on the way. */
-function find(result: JsonOutline, path: readonly string[]): number | { readonly missing: string } {
+/** Where the value at the end of a path begins, or what is missing on the way, after how many parts. */
+export function findPath(
+  result: JsonOutline,
+  path: readonly string[],
+  called = 'result',
+): number | { readonly missing: string; readonly parts: number } {
   let value = result.root;
   for (const [i, part] of path.entries()) {
     const child = result.childOf(value, part);
     if (child === null) {
-      const way = ['result', ...path.slice(0, i)].join('.');
-      return { missing: `"${way}" is ${kindOf(result, value)} without "${part}"` };
+      const way = [called, ...path.slice(0, i)].join('.');
+      return { missing: `"${way}" is ${kindOf(result, value)} without "${part}"`, parts: i + 1 };
     }
     value = child;
   }
@@ -231,5 +243,5 @@ function tooDeep(reference: Reference, { maxDepth }: ResolvedLimits): Resolution
 
 /** The reference as its author wrote it. */
 export function nameOf({ step, path }: Pick<Reference, 'step' | 'path'>): string {
-  return [step, 'result', ...path].join('.');
+  return step === INPUT ? [step, ...path].join('.') : [step, 'result', ...path].join('.');
 }

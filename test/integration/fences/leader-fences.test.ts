@@ -49,6 +49,17 @@ provenByRemoval('claim-join', 'a late hint starts a job again that has ended', a
   return (await worker.claimSilently(1, '300ms')).length > 0;
 });
 
+provenByRemoval('held-workflow', 'a step of a workflow that is on hold starts', async () => {
+  const { node, ProtocolWorker } = await freshNode();
+  const worker = await ProtocolWorker.register(node);
+  await node.get('POST', '/v1/workflows', {
+    body: { name: 'held', jobs: { a: { task: 'work', delay: '50ms' } } },
+  });
+  // As a leader leaves it that is killed before it has parked the steps.
+  await onDatabase(node.database.url, (client) => client.query('UPDATE punctual.workflows SET held = true'));
+  return (await worker.claimSilently(1, '500ms')).length > 0;
+});
+
 provenByRemoval('commit-first', 'a worker is told that its result counts before it is stored', async () => {
   const { node, ProtocolWorker } = await freshNode();
   const worker = await ProtocolWorker.register(node);

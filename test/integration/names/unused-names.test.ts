@@ -7,7 +7,13 @@ import { Names } from '../../../src/store/names.js';
 import { makePartition } from '../../../src/store/partitions.js';
 import { readJob } from '../../../src/store/read-job.js';
 import { removeOldDays } from '../../../src/store/retention.js';
-import { findLaterNames, type NamePair } from '../../../src/store/unused-names.js';
+import {
+  BEFORE_ALL_JOBS,
+  findNamesOf,
+  type JobPosition,
+  type LaterNames,
+  type NamePair,
+} from '../../../src/store/unused-names.js';
 import { TENANT, TestShard } from '../store/test-shard.js';
 
 const DAY_MS = 86_400_000;
@@ -100,8 +106,8 @@ it('the names of jobs outside the live table are read in pages', async () => {
   );
   const found: NamePair[] = [];
   let pages = 0;
-  for (let after: string | null = '00000000-0000-0000-0000-000000000000'; after !== null; pages += 1) {
-    const page = await findLaterNames(shard.pool, after, 1);
+  for (let after: JobPosition | null = BEFORE_ALL_JOBS; after !== null; pages += 1) {
+    const page: LaterNames = await findNamesOf(shard.pool, 'later', after, 1);
     found.push(...page.names);
     after = page.last;
   }

@@ -29,7 +29,7 @@ function known(table: JobTable): string[] {
   return [...columns, ...(table === 'claims' ? ['job uuid'] : [])].sort();
 }
 
-it.each(['jobs', 'later', 'job_history', 'claims'] as const)(
+it.each(['jobs', 'later', 'job_history', 'job_history_kept', 'claims'] as const)(
   'the table of columns knows every column of %s, and no other',
   async (table) => expect(known(table)).toEqual(await stored(table)),
 );

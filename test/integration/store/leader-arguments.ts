@@ -1,5 +1,6 @@
 import { auditEntry } from '../../../src/core/audit.js';
 import { uuidv7 } from '../../../src/core/uuid.js';
+import { additionValues } from '../../../src/store/add-steps.js';
 import { addEntry } from '../../../src/store/audit.js';
 import { entryValues } from '../../../src/store/audit-entry.js';
 import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
@@ -58,14 +59,17 @@ export async function leaderArguments(
       {
         ...{ counted: [jobs.endedStep], partly: null, ended: [] },
         steps: [{ ...NO_CHANGE, id: jobs.blocked, parentsLeft: 0, released: true }],
-        released: [{ id: jobs.blocked, runAt: now, payload: null }],
+        released: [{ id: jobs.blocked, runAt: now, payload: null, parked: false }],
         workflows: [{ id: jobs.workflow, stepsEnded: 1, stepsFailed: 0, stopping: null }],
       },
       now,
       900_000,
     ),
     'cancel-workflow': [TENANT, jobs.workflow],
-    'mark-swept': [jobs.workflow, null, 1],
+    'mark-swept': [jobs.workflow, null, 1, false],
+    'hold-workflow': [TENANT, jobs.workflow, true],
+    'park-steps': [[jobs.waiting]],
+    'unpark-steps': [[jobs.blocked], now, 600_000, now + 900_000],
     'store-batch': [
       ...[now, ...namesTaken(shard.made().names), uuidv7(now), TENANT, 'continue'],
       ...[[row.id], '[]', now, null, 'test', ...MEMBER_COLUMNS.parameters([row])],
@@ -77,8 +81,43 @@ export async function leaderArguments(
     'retry-batch': [TENANT, batches.failed.id, batches.failed.members, 0, now],
     'reopen-steps': [
       ...[jobs.workflow, TENANT, [], [], [], now, [jobs.blocked], [1], [0], [0], [false], [null], 2, 0],
+      ...[[], [1], false, [false]],
     ],
-    'forget-workflows': [now + 60_000, 10],
+    'add-steps': await additionValues(
+      {
+        ...{ workflow: jobs.workflow, tenant: TENANT, job: jobs.running, fence: 1, joiners: [jobs.blocked] },
+        ...{ queues: [], tasks: [], edges: { parents: [], children: [] } },
+        steps: [
+          {
+            ...{
+              row,
+              name: 'new',
+              place: 9,
+              runIf: 'all-succeeded',
+              parents: 0,
+              parentsLeft: 0,
+              ok: 0,
+              bad: 0,
+            },
+            ...{
+              released: true,
+              delayMs: 0,
+              wait: null,
+              inner: null,
+              wakeAt: null,
+              refers: false,
+              held: false,
+            },
+            ...{ admitAt: null, blocked: false },
+          },
+        ],
+      },
+      shard.made().names,
+      now,
+    ),
+    'tie-inner-workflow': [jobs.blocked, jobs.workflow, 1],
+    'forget-workflows': [now + 60_000, 10, 100],
+    'keep-jobs': [[jobs.failed], [TENANT], [jobs.failedAt], 0, Number.MAX_SAFE_INTEGER],
     'add-workflow-event': [jobs.workflow, 'paid', 'null', now],
     'forget-cancel-requests': [[1]],
     'replace-later': PARSED_COLUMNS.parameters([{ ...parsed, row: { ...row, id: jobs.held } }]),
@@ -100,7 +139,7 @@ export async function leaderArguments(
     'forget-occurrences': [now, 100],
     'forget-schedules': [now, 100],
     'fold-tallies': [now + 60_000, 100],
-    'forget-old': [now + 60_000, now + 60_000, 100, 100, now + 60_000],
+    'forget-old': [now + 60_000, now + 60_000, 100, 100, now + 60_000, 100],
     'add-stale': [[TENANT], [1], [1], now],
     'add-worker': [uuidv7(now), TENANT, 'another', '{}', now, false],
     'see-workers': [[WORKER], [now + 1], ['draining']],

@@ -1,4 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Addition,
+  addSteps,
+  findBelow,
+  readAdder,
+  readBeside,
+  readJoiners,
+} from '../../../src/store/add-steps.js';
 import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { listChain, listNewest } from '../../../src/store/audit.js';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
@@ -38,10 +46,14 @@ import {
   moveSchedules,
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
+import { forgetOld } from '../../../src/store/forget-old.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
+import { holdWorkflow, parkSteps, unparkSteps } from '../../../src/store/hold-workflow.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
+import { readInnerGraph, tieInner } from '../../../src/store/inner-workflows.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
+import { keepJobs, readJobsOfDay, readOlderThan } from '../../../src/store/keep-history.js';
 import { findHolders } from '../../../src/store/key-holders.js';
 import { findJobsByKeyPrefix } from '../../../src/store/key-prefix.js';
 import { findKeyHolders, lockKeys, registerKeys, renewKeys, takeOverKeys } from '../../../src/store/keys.js';
@@ -70,13 +82,17 @@ import {
 } from '../../../src/store/read-backlog.js';
 import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
+import { readSubmittedSteps } from '../../../src/store/read-submitted-steps.js';
 import {
   listWorkflows,
   readGraph,
   readParents,
   readRelatives,
+  readStepHold,
   readStepIds,
   readSteps,
+  readStepsNamed,
+  readStepTimes,
   readWait,
   readWorkflow,
 } from '../../../src/store/read-workflows.js';
@@ -115,6 +131,7 @@ import {
   forgetUsageOfOne,
   takeRoom,
 } from '../../../src/store/tenant-usage.js';
+import { BEFORE_ALL_JOBS, findNamesOf } from '../../../src/store/unused-names.js';
 import {
   applyPortion,
   findOutbox,
@@ -165,6 +182,11 @@ async function fill(): Promise<void> {
        $1::bigint + (n % 14) * 86400000
      FROM ${numbers(JOBS)}`,
     [Date.now()],
+  );
+  await shard.pool.query(
+    `INSERT INTO punctual.job_history_kept (${columns}, attempts, failures, losses, state, finished_at, workflow)
+     SELECT ${values}, 1, 0, 0, CASE WHEN n % 50 = 0 THEN 'failed' ELSE 'succeeded' END, n, gen_random_uuid()
+     FROM ${numbers(LATER)}`,
   );
   await shard.pool.query(
     `INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
@@ -235,6 +257,7 @@ afterAll(() => close());
 
 type Run = (db: Queryable & Pool) => Promise<unknown>;
 const ID = nobody();
+const OTHER_ID = nobody();
 const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
 const BEGINNING = { operator: true, tenant: TENANT, digits: '0198c4f2', limit: 5 };
@@ -243,6 +266,7 @@ const CURSOR = { queue: 1, needs: 1, lane: 0, rank: 5, runAt: 0, id: ID };
 const byQueue = (): Stride => Object.assign(new Stride({}), { byQueue: true });
 const CANCEL = { id: ID, state: 'cancelled', error: null } as const;
 
+const JOB_OF_DAY = { id: ID, tenant: TENANT, finishedAt: 0, bytes: 0 };
 const NO_COUNTS = { jobs: 1, lateness: [1], latenessMs: 0 };
 const BATCH: NewBatch = {
   ...{ id: ID, tenant: TENANT, onFailure: 'continue', startTimeoutMs: null },
@@ -252,14 +276,45 @@ const END_OF_STEP = { job: ID, workflow: ID, state: 'succeeded', finishedAt: 0, 
 const PORTION_OF_STEPS = {
   ...{ counted: [ID], partly: null, workflows: [{ id: ID, stepsEnded: 1, stepsFailed: 0, stopping: null }] },
   steps: [{ ...NO_CHANGE, id: ID, outcome: 'succeeded' as const }],
-  released: [{ id: ID, runAt: 0, payload: null }],
+  released: [{ id: ID, runAt: 0, payload: null, parked: false }],
   ended: [{ id: ID, state: 'skipped' as const, error: null, result: null }],
 };
 
-const REOPENED = { id: ID, finishedAt: 1, parentsLeft: 0, ok: 0, bad: 0, released: true, blocked: false };
+const REOPENED = {
+  id: ID,
+  finishedAt: 1,
+  parents: 1,
+  parentsLeft: 0,
+  ok: 0,
+  bad: 0,
+  released: true,
+  blocked: false,
+  parked: false,
+};
 const REOPENING = {
   ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
+  anew: false,
+  removed: [ID],
 };
+
+async function additionOfOne(): Promise<Addition> {
+  const { row } = await shard.newJob({});
+  const counts = { parents: 1, parentsLeft: 1, ok: 0, bad: 0, released: false, place: 1, delayMs: 0 };
+  const rest = {
+    name: 'new',
+    runIf: 'all-succeeded',
+    wait: null,
+    inner: null,
+    wakeAt: null,
+    refers: false,
+    held: false,
+  } as const;
+  return {
+    ...{ workflow: ID, tenant: TENANT, job: ID, fence: 1, joiners: [ID], queues: [], tasks: [] },
+    steps: [{ row: { ...row, id: OTHER_ID }, ...counts, ...rest, admitAt: 1, blocked: true }],
+    edges: { parents: [ID], children: [OTHER_ID] },
+  };
+}
 
 const NAMED = {
   tenant: TENANT,
@@ -323,7 +378,27 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-answer': (db) => findAnswer(db, TENANT, 'key-4', 0),
   'read-edges, read-sources': (db) => readPortion(db, [END_OF_STEP], 100),
   'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
+  'hold-workflow': (db) => holdWorkflow(db, TERM, TENANT, ID, true),
+  'park-steps': (db) => parkSteps(db, TERM, [ID]),
+  'unpark-steps': (db) => unparkSteps(db, TERM, [ID], 0, 0),
+  'read-step-hold': (db) => readStepHold(db, ID),
   'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
+  'read-inner-graph': (db) => readInnerGraph(db, ID),
+  'tie-inner-workflow': (db) => tieInner(db, TERM, ID, ID, 1),
+  'read-adder': (db) => readAdder(db, TENANT, ID, ID),
+  'read-steps-beside': (db) => readBeside(db, ID, ['a']),
+  'read-joiners': (db) => readJoiners(db, ID),
+  'find-steps-below': (db) => findBelow(db, [ID], [ID]),
+  'read-steps-named': (db) => readStepsNamed(db, TENANT, ID, ['a']),
+  'add-steps': async (db) =>
+    addSteps(db, TERM, await additionOfOne(), shard.made().names, 0).catch(() => undefined),
+  'forget-old': (db) => forgetOld(db, TERM, { minutes: 0, answers: 0 }),
+  'read-older-workflows': (db) => readOlderThan(db, 'workflows', ID, ID, 100),
+  'read-older-batches': (db) => readOlderThan(db, 'batches', ID, ID, 100),
+  'read-steps-of-day': (db) => readJobsOfDay(db, 'workflows', [ID], { from: 0, to: 1 }),
+  'read-members-of-day': (db) => readJobsOfDay(db, 'batches', [ID], { from: 0, to: 1 }),
+  'keep-jobs': (db) => keepJobs(db, TERM, [JOB_OF_DAY], { from: 0, to: 1 }),
+  'find-kept-names': (db) => findNamesOf(db, 'kept', BEFORE_ALL_JOBS, 100),
   'reopen-steps': (db) => reopenSteps(db, TERM, REOPENING, 0),
   'read-graph-steps': (db) => readGraphSteps(db, ID),
   'read-step-payloads': (db) => readPayloads(db, [ID]),
@@ -341,7 +416,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-unended-steps': (db) => readUnended(db, ID, ID, 100),
   'read-unswept': (db) => readUnswept(db, 10),
   'read-workflow': (db) => readWorkflow(db, TENANT, ID),
-  'read-steps': (db) => readSteps(db, TENANT, ID),
+  'read-steps': (db) => readSteps(db, TENANT, ID, ID, 100),
+  'read-step-times': (db) => readStepTimes(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
+  'read-submitted-steps': (db) => readSubmittedSteps(db, TENANT, ID, ID, 100),
   'read-graph': (db) => readGraph(db, TENANT, ID),
   'read-relatives': (db) => readRelatives(db, ID),
   'read-parents': (db) => readParents(db, ID),

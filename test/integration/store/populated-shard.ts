@@ -18,6 +18,8 @@ export interface Population {
   readonly held: string;
   readonly unread: string;
   readonly failed: string;
+  /** When that one ended. */
+  readonly failedAt: number;
   /** A step that has ended, one that waits for it, and their workflow. */
   readonly endedStep: string;
   readonly blocked: string;
@@ -73,12 +75,16 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   const batches = await populateBatches(shard, term, failed!, now);
   const { queue, needs } = (await readWaiting(shard.hot, [waiting!]))[0]!;
   const names = { queue, needs };
+  const ended = await shard.pool.query('SELECT finished_at AS at FROM punctual.job_history WHERE id = $1', [
+    failed,
+  ]);
   return {
     waiting: waiting!,
     running: running!,
     held,
     unread: rows[0].id,
     failed: failed!,
+    failedAt: ended.rows[0].at,
     ...names,
     ...workflow,
     batches,
@@ -121,8 +127,9 @@ async function populateWorkflow(
     [workflow, TENANT, now],
   );
   await shard.pool.query(
-    `INSERT INTO punctual.steps (id, workflow, tenant, name, place, run_if, parents, parents_left, released)
-     VALUES ($1, $3, $4, 'a', 0, 'all-succeeded', 0, 0, true), ($2, $3, $4, 'b', 1, 'all-succeeded', 1, 1, false)`,
+    `INSERT INTO punctual.steps (id, workflow, tenant, name, place, run_if, parents, parents_left, released, parked)
+     VALUES ($1, $3, $4, 'a', 0, 'all-succeeded', 0, 0, true, false),
+       ($2, $3, $4, 'b', 1, 'all-succeeded', 1, 1, false, true)`,
     [endedStep, blocked, workflow, TENANT],
   );
   await shard.pool.query('INSERT INTO punctual.edges VALUES ($1, $2)', [endedStep, blocked]);
