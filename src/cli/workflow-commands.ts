@@ -38,7 +38,8 @@ function pathOf(id: string): string {
 }
 
 function awaited(id: string): Awaited<Workflow> {
-  return { path: pathOf(id), hasEnded: ({ state }) => state !== 'running', lineOf: workflowLine };
+  const events = { workflow: id };
+  return { path: pathOf(id), events, hasEnded: ({ state }) => state !== 'running', lineOf: workflowLine };
 }
 
 /** Throws if the workflow did not succeed, which gives the command an exit code of its own. */

@@ -1,7 +1,7 @@
 import type { EndState } from '../core/job.js';
 import type { Waits } from '../core/workflow/waiting.js';
 import type { RunIf } from '../core/workflow.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
 import { byIndex } from './batch-statement.js';
 import { Columns, parametersOf } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
@@ -231,7 +231,13 @@ export async function additionValues(
   const later = steps.filter(({ admitAt }) => admitAt !== null);
   return [
     ...[job, fence, workflow, tenant, steps.length, queues, tasks],
-    ...[plainArray(edges.parents), plainArray(edges.children), joiners, now, ...namesTaken(names)],
+    ...[
+      binaryArray('uuid', edges.parents),
+      binaryArray('uuid', edges.children),
+      joiners,
+      now,
+      ...namesTaken(names),
+    ],
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(ADDED_COLUMNS, steps)),
