@@ -75,6 +75,12 @@ export function workflowDetails(output: Output, workflow: Workflow, now: number)
     ['steps', workflowLine(workflow)],
     ['tenant', workflow.tenant],
     ['key', workflow.key],
+    [
+      'definition',
+      workflow.definition && `${workflow.definition.name} version ${workflow.definition.version}`,
+    ],
+    ['schedule', workflow.schedule],
+    ['scheduled at', workflow.scheduledAt],
     ['rerun of', workflow.rerunOf],
     ['run', workflow.run > 1 ? String(workflow.run) : null],
     ['on failure', workflow.onFailure === 'stop' ? `stop, running steps ${workflow.running}` : 'continue'],

@@ -13,8 +13,9 @@ import { readClusterState } from '../store/cluster-state.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
-import type { Waiting } from '../store/read-backlog.js';
+import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
+import type { NewWorkflow } from '../store/submit-workflow.js';
 import { Workflows } from '../workflow/workflows.js';
 import { Admitter } from './admitter.js';
 import { AuditChain } from './audit-chain.js';
@@ -136,7 +137,13 @@ export class Dispatcher {
     this.keyed = new KeyedSubmissions(this.state, parts.onStartBefore);
     this.settings = new DispatchSettings(this.state);
     this.directStart = new DirectStart(this.state, (orphans) => this.giveBack(orphans));
-    this.schedules = new Schedules(this.state, (tenant, jobId) => this.jobControl.cancel(tenant, jobId));
+    this.schedules = new Schedules(this.state, {
+      cancelJob: (tenant, id) => this.jobControl.cancel(tenant, id),
+      cancelWorkflow: (tenant, id) => this.workflows.cancel(tenant, id),
+      cancelBatch: (tenant, id) => this.batches.cancel(tenant, id),
+      workflowStored: (workflow) => this.workflowStored(workflow),
+      batchStored: (batch, members) => this.batches.stored(batch, members),
+    });
     this.workflows = new Workflows(
       this.state,
       (tenant, jobId) => this.jobControl.cancel(tenant, jobId),
@@ -225,6 +232,18 @@ export class Dispatcher {
       this.upkeep,
       this.auditChain,
     ];
+  }
+
+  /** Takes the jobs of a workflow in that the leader has stored by itself. */
+  private async workflowStored({ tenant, steps }: NewWorkflow): Promise<void> {
+    const { state } = this;
+    const later = steps.filter(({ admitAt }) => admitAt !== null);
+    for (const { row } of steps) this.expirer.expect(row.definition.start_before);
+    if (later.some(({ blocked, held }) => !blocked && !held)) this.admitter.wake();
+    if (later.some(({ wakeAt }) => wakeAt !== null)) this.workflows.wakeSteps();
+    state.addedJobs.note(tenant, 0, later.length);
+    const live = steps.filter(({ admitAt }) => admitAt === null);
+    await state.admitNew(live.map(({ row }) => toWaiting(row)));
   }
 
   private giveBack(orphans: readonly Running[]): void {

@@ -232,6 +232,11 @@ export class EventRecorder {
     this.tell('schedule.fired', tenant, { schedule, job: job.id, task: job.task ?? undefined }, '');
   }
 
+  firedRun(tenant: string, schedule: string, run: { workflow: string } | { batch: string }): void {
+    const [[kind, id]] = Object.entries(run) as [[string, string]];
+    this.tell('schedule.fired', tenant, { schedule }, `,"${kind}":"${id}"`);
+  }
+
   missed(tenant: string, schedule: string, count: number): void {
     this.tell('schedule.missed', tenant, { schedule }, `,"count":${count}`);
   }

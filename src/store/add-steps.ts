@@ -156,6 +156,9 @@ const LIVE = NEW_JOB_COLUMNS.inSql(20);
 const LATER = LATER_COLUMNS.inSql(LIVE.next);
 const STEPS = ADDED_COLUMNS.inSql(LATER.next);
 const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
+/** What the schedule of the workflow is, if one made it. */
+const SCHEDULED = `(SELECT w.schedule FROM punctual.workflows w WHERE w.id = $6::uuid),
+      (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid)`;
 
 /**
  * The claim is locked against its end: an attempt either has its steps added before it ends, or adds nothing. Its end then
@@ -176,11 +179,11 @@ const ADD_STEPS = leaderStatement(
       swept = w.swept AND NOT w.held
     WHERE w.id = $6::uuid AND ${IF_OWN}
   ), live AS (
-    INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow)
-    SELECT ${LIVE.all}, $6::uuid FROM ${LIVE.source} WHERE ${IF_OWN}
+    INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow, schedule, occurrence)
+    SELECT ${LIVE.all}, $6::uuid, ${SCHEDULED} FROM ${LIVE.source} WHERE ${IF_OWN}
   ), later AS (
-    INSERT INTO punctual.later (${LATER_COLUMNS.names}, workflow)
-    SELECT ${LATER.all}, $6::uuid FROM ${LATER.source} WHERE ${IF_OWN}
+    INSERT INTO punctual.later (${LATER_COLUMNS.names}, workflow, schedule, occurrence)
+    SELECT ${LATER.all}, $6::uuid, ${SCHEDULED} FROM ${LATER.source} WHERE ${IF_OWN}
   ), steps AS (
     INSERT INTO punctual.steps (${ADDED_COLUMNS.names}, workflow, tenant, added_by)
     SELECT ${STEPS.all}, $6::uuid, $7::text, $4::uuid FROM ${STEPS.source} WHERE ${IF_OWN}

@@ -139,13 +139,16 @@ export interface BatchRow extends Record<string, unknown> {
   readonly startedAt: number | null;
   readonly endedAt: number | null;
   readonly error: string | null;
+  readonly schedule: string | null;
+  readonly occurrence: number | null;
   /** The different queues and tasks of its members, as JSON. */
   readonly places: string;
 }
 
 const SHOWN = `b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.members) AS size, b.run,
       b.due_at AS "dueAt", b.start_timeout_ms AS "startTimeoutMs", b.created_at AS "createdAt",
-      b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places`;
+      b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places,
+      b.schedule, b.occurrence`;
 
 /** One statement over all places, or a member on the move would be missing. A member in `jobs` always has a claim. */
 const READ_BATCH = statement(
@@ -167,6 +170,7 @@ const LIST_BATCHES = statement(
   portionOf(
     `SELECT ${SHOWN}, 512 + ${bytesOf('b.places')} AS bytes FROM punctual.batches b
     WHERE b.tenant = $1::text AND b.id < $2::uuid AND ($3::text[] IS NULL OR b.state = ANY ($3::text[]))
+      AND ($6::text IS NULL OR b.schedule = $6::text)
     ORDER BY b.id DESC LIMIT $4::int + 1`,
     'id DESC',
     { rows: '$4', bytes: '$5' },
@@ -188,8 +192,11 @@ export function listBatches(
   db: Queryable,
   tenant: string,
   before: string,
-  states: readonly BatchState[] | null,
+  {
+    states,
+    schedule,
+  }: { readonly states: readonly BatchState[] | null; readonly schedule?: string | undefined },
   { rows, bytes }: PortionSize,
 ): Promise<Portion<BatchRow>> {
-  return readPortion<BatchRow>(db, LIST_BATCHES, [tenant, before, states, rows, bytes]);
+  return readPortion<BatchRow>(db, LIST_BATCHES, [tenant, before, states, rows, bytes, schedule ?? null]);
 }

@@ -163,6 +163,7 @@ export const PageQuery = strict({ limit: defaulted(Limit), after: Type.Optional(
 /** Filters of the list of batches. */
 export const BatchListQuery = strict({
   state: Type.Optional(someOf(BATCH_STATES, 'pending,running')),
+  schedule: Type.Optional(Name),
   limit: defaulted(Limit),
   after: Type.Optional(Id),
 });
