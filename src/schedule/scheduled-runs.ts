@@ -6,7 +6,7 @@ import { type ParsedBatch, parseBatch } from '../core/parse-batch.js';
 import type { ScheduledWork } from '../core/schedule-definition.js';
 import { type JobDefinition, type ParsedSubmission, taskNamesOf } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
-import { type ParsedWorkflow, parseWorkflow } from '../core/workflow/parse-workflow.js';
+import { allSteps, type ParsedWorkflow, parseWorkflow } from '../core/workflow/parse-workflow.js';
 import { readSteps } from '../core/workflow/stored-graph.js';
 import type { Queryable } from '../store/database.js';
 import { type JobRow, toStored } from '../store/job-row.js';
@@ -88,8 +88,8 @@ export function startDelayMs(run: LoadedRun): number | null {
       return run.batch.members.reduce((most, { definition }) => Math.max(most, delayOf(definition)), 0);
     case 'workflow': {
       const { steps } = run.workflow;
-      const { wait, delayMs } = steps[firstStep(steps)]!;
-      return wait === null ? delayMs : null;
+      const { wait, inner, delayMs } = steps[firstStep(steps)]!;
+      return wait === null && inner === null ? delayMs : null;
     }
   }
 }
@@ -129,7 +129,7 @@ export class ScheduledRuns {
     const jobs = await readSteps(row.jobs);
     const text = input === null ? null : new JsonText(input, Buffer.byteLength(input));
     const form = { name, jobs, onFailure, running, ...(text && { input: text }) };
-    const workflow = await parseWorkflow(form, await this.contextFor(tenant, Object.values(jobs)));
+    const workflow = await parseWorkflow(form, await this.contextFor(tenant, [...allSteps(jobs)]));
     return { kind: 'workflow', workflow, definition: { name, version } };
   }
 

@@ -30,10 +30,10 @@ export interface WorkflowOrigin {
 }
 
 /** The step by whose start it is judged whether a workflow started in time: the first that runs a job at once, if any does. */
-export function firstStep(steps: readonly Pick<ParsedStep, 'parents' | 'wait'>[]): number {
+export function firstStep(steps: readonly Pick<ParsedStep, 'parents' | 'wait' | 'inner'>[]): number {
   return Math.max(
     0,
-    steps.findIndex(({ parents, wait }) => parents.length === 0 && wait === null),
+    steps.findIndex(({ parents, wait, inner }) => parents.length === 0 && wait === null && inner === null),
   );
 }
 
