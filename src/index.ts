@@ -43,6 +43,7 @@ export { BulkError } from './client/task-submission.js';
 export { type TaskChanges, Tasks } from './client/tasks.js';
 export type { TransactionClient } from './client/transaction-client.js';
 export {
+  type RerunOptions,
   type RetryWorkflowOptions,
   type StartOptions,
   WorkflowFailedError,
@@ -71,6 +72,7 @@ export type {
   Labels,
   ListedJob,
   Progress,
+  RelativeList,
   RetryInput,
   SubmittedJob,
   Target,
@@ -132,6 +134,8 @@ export {
 } from './core/workflow/workflow-builder.js';
 export type {
   AddedSteps,
+  CriticalPath,
+  CriticalStep,
   EventWait,
   FailurePolicy,
   InnerWorkflow,

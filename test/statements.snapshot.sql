@@ -73,7 +73,9 @@ mine AS MATERIALIZED (
 ), grown AS (
   UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues =
     $9::text[],
-    tasks = $10::text[], swept = w.swept AND NOT w.held
+    tasks = $10::text[],
+    -- Those that could run at once are parked like the others.
+    swept = w.swept AND NOT w.held
   WHERE w.id = $6::uuid AND EXISTS (SELECT 1 FROM own)
 ), live AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
@@ -353,18 +355,25 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
+), ended_workflows AS (
+  INSERT INTO punctual.tallies (at, tenant, workflows_succeeded, workflows_failed, workflows_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
+    count(*) FILTER (WHERE state = 'cancelled')
+  FROM advanced WHERE is_over GROUP BY tenant
 ), answer AS (
   SELECT EXISTS (SELECT 1 FROM own) AS own,
     (SELECT json_agg(l) FROM live l) AS live,
     (SELECT count(*) FROM postponed) AS postponed,
-    (SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL) AS steps,
+    (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps,
     (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
       'createdAt', a.created_at, 'failed', a.failed)) FROM advanced a WHERE a.is_over) AS over
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -547,8 +556,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
-      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule, j.payload,
-      j.target, j.traceparent, j.workflow
+      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule,
+      j.workflow, j.batch, j.payload, j.target, j.traceparent
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
       nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
@@ -572,8 +581,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent, c.workflow FROM chosen c) SELECT answer.*
-    FROM term LEFT JOIN answer ON true;
+    c.late_by AS "lateBy", c.schedule, c.workflow, c.batch, c.payload, c.target, c.traceparent FROM chosen c) SELECT
+    answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -603,8 +612,8 @@ SELECT $4, c.tenant, c.jobs,
 FROM (SELECT tenant, count(*) AS jobs FROM chosen GROUP BY tenant) c
 LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, lateness, jobs, lateness_ms)
   ON l.tenant = c.tenant
-  ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN array_agg(id) END AS
-    ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN ARRAY(SELECT id FROM
+    chosen) END AS ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- count-label-sets
 SELECT u.tenant, (
@@ -717,13 +726,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- end-batch
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), ended AS (
   UPDATE punctual.batches b SET state = $5::text, ended_at = $6::bigint, error = $7::json
   WHERE b.id = $4::uuid AND b.ended_at IS NULL AND EXISTS (SELECT 1 FROM term)
     AND NOT EXISTS (SELECT 1 FROM punctual.jobs j WHERE j.id = ANY(b.members))
     AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.id = ANY(b.members))
-  RETURNING b.id
-) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  RETURNING b.id, b.tenant
+), counted AS (
+  INSERT INTO punctual.tallies
+    (at, tenant, batches_succeeded, batches_failed, batches_cancelled, batches_timed_out)
+  SELECT $6::bigint, e.tenant, ($5::text = 'succeeded')::int, ($5::text = 'failed')::int,
+    ($5::text = 'cancelled')::int, ($5::text = 'failed' AND $7::json IS NOT NULL)::int
+  FROM ended e
+), answer AS (SELECT id FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- end-lease-blockers
 SELECT pg_terminate_backend(l.pid) FROM pg_locks l
@@ -752,16 +767,18 @@ ended AS (
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -786,16 +803,18 @@ ended AS (
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -825,16 +844,18 @@ ended AS (
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -860,16 +881,18 @@ ended AS (
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -2166,7 +2189,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING c.job
 ), moved AS (
   DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
-  RETURNING j.*
+  RETURNING j.*, width_bucket(j.id, $5::uuid[]) AS place
 ), ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
@@ -2174,33 +2197,30 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     workflow, batch, fence, worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result,
     error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
-    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures +
+    nullif(($7::int[])[m.place], -1) END AS attempts, m.failures +
     (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
-    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] IN ('failed', 'timed-out'))::int AS
-    failures, m.losses + (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS
-    NULL THEN $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] = 'lost')::int
-    AS losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before,
-    coalesce(m.late_by, greatest(0, coalesce(CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
-    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN
-    $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)) AS late_by,
+    ELSE nullif(($19::smallint[])[m.place], -1) END] IN ('failed', 'timed-out'))::int AS failures, m.losses +
+    (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
+    ELSE nullif(($19::smallint[])[m.place], -1) END] = 'lost')::int AS losses, m.max_attempts, m.max_losses,
+    m.at_most_once, m.timeout_ms, m.created_at, m.start_before, coalesce(m.late_by, greatest(0, coalesce(CASE WHEN
+    ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[m.place], -1) END, CASE WHEN
+    ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[m.place], -1) END) - m.run_at)) AS late_by,
     m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
     m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, CASE WHEN ($7::int[]) IS NULL THEN $6::int
-    ELSE nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN
-    $8::uuid ELSE ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN
-    $10::bigint ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN
-    ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS
-    claimed_at, CASE WHEN $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM
-    ($30::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)),
+    ELSE nullif(($7::int[])[m.place], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN $8::uuid ELSE
+    ($9::uuid[])[m.place] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN $10::bigint ELSE
+    nullif(($11::bigint[])[m.place], -1) END AS epoch, CASE WHEN ($13::bigint[]) IS NULL THEN $12::bigint ELSE
+    nullif(($13::bigint[])[m.place], -1) END AS claimed_at, CASE WHEN $29::bytea IS NULL THEN $28::json ELSE
+    convert_from(substring($29::bytea FROM ($30::int[])[m.place] FOR nullif(($31::int[])[m.place], 0)),
     'UTF8')::json END AS progress, CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
-    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS started_at, $4::bigint AS finished_at,
+    nullif(($15::bigint[])[m.place], -1) END AS started_at, $4::bigint AS finished_at,
     ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN ($17::smallint[]) IS NULL THEN $16::smallint ELSE
-    nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS state,
+    nullif(($17::smallint[])[m.place], -1) END] AS state,
     ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
-    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL
-    THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id, $5::uuid[])] FOR
-    nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE WHEN $25::bytea IS
-    NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR
-    nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS error
+    ELSE nullif(($19::smallint[])[m.place], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL THEN $20::json ELSE
+    convert_from(substring($21::bytea FROM ($22::int[])[m.place] FOR nullif(($23::int[])[m.place], 0)),
+    'UTF8')::json END AS result, CASE WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea
+    FROM ($26::int[])[m.place] FOR nullif(($27::int[])[m.place], 0)), 'UTF8')::json END AS error
   FROM moved m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
@@ -2211,9 +2231,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $4::bigint FROM ended WHERE workflow IS NOT NULL
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS
-  ids, (SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL) AS steps FROM
-  ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  RETURNING job, workflow, state
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT id FROM
+  ended) END AS ids, (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps FROM ended)
+  SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- fold-tallies
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2224,15 +2245,26 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), minutes AS (
   INSERT INTO punctual.tally_minutes AS m (minute, tenant, leader_elections, jobs_submitted, jobs_assigned,
     jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
-    occurrences_late, occurrences_missed, lateness_ms, lateness)
-  SELECT (at / 60000) * 60000, tenant, sum(leader_elections)::bigint AS leader_elections,
-    sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned,
-    sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed,
-    sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried,
-    sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
-    sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-    sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
-    coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+    occurrences_late, occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded,
+    workflows_failed, workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded,
+    batches_failed, batches_cancelled, batches_timed_out, lateness_ms, lateness)
+  SELECT (at / 60000) * 60000, tenant, coalesce(sum(leader_elections), 0)::bigint AS leader_elections,
+    coalesce(sum(jobs_submitted), 0)::bigint AS jobs_submitted, coalesce(sum(jobs_assigned), 0)::bigint AS
+    jobs_assigned, coalesce(sum(jobs_completed), 0)::bigint AS jobs_completed, coalesce(sum(jobs_failed), 0)::bigint
+    AS jobs_failed, coalesce(sum(jobs_cancelled), 0)::bigint AS jobs_cancelled, coalesce(sum(jobs_retried),
+    0)::bigint AS jobs_retried, coalesce(sum(jobs_requeued), 0)::bigint AS jobs_requeued,
+    coalesce(sum(stale_completions), 0)::bigint AS stale_completions, coalesce(sum(stale_failures), 0)::bigint AS
+    stale_failures, coalesce(sum(occurrences_late), 0)::bigint AS occurrences_late,
+    coalesce(sum(occurrences_missed), 0)::bigint AS occurrences_missed, coalesce(sum(workflows_submitted),
+    0)::bigint AS workflows_submitted, coalesce(sum(workflows_retried), 0)::bigint AS workflows_retried,
+    coalesce(sum(workflows_succeeded), 0)::bigint AS workflows_succeeded, coalesce(sum(workflows_failed), 0)::bigint
+    AS workflows_failed, coalesce(sum(workflows_cancelled), 0)::bigint AS workflows_cancelled,
+    coalesce(sum(steps_skipped), 0)::bigint AS steps_skipped, coalesce(sum(batches_submitted), 0)::bigint AS
+    batches_submitted, coalesce(sum(batches_started), 0)::bigint AS batches_started,
+    coalesce(sum(batches_succeeded), 0)::bigint AS batches_succeeded, coalesce(sum(batches_failed), 0)::bigint AS
+    batches_failed, coalesce(sum(batches_cancelled), 0)::bigint AS batches_cancelled,
+    coalesce(sum(batches_timed_out), 0)::bigint AS batches_timed_out, coalesce(sum(lateness_ms), 0)::bigint AS
+    lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
   FROM folded GROUP BY 1, 2
   ON CONFLICT (minute, tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
     jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
@@ -2241,19 +2273,38 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
     stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
     excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
-    m.occurrences_missed + excluded.occurrences_missed, lateness_ms = m.lateness_ms + excluded.lateness_ms, lateness
-    = punctual.add_histograms(m.lateness, excluded.lateness)
+    m.occurrences_missed + excluded.occurrences_missed, workflows_submitted = m.workflows_submitted +
+    excluded.workflows_submitted, workflows_retried = m.workflows_retried + excluded.workflows_retried,
+    workflows_succeeded = m.workflows_succeeded + excluded.workflows_succeeded, workflows_failed =
+    m.workflows_failed + excluded.workflows_failed, workflows_cancelled = m.workflows_cancelled +
+    excluded.workflows_cancelled, steps_skipped = m.steps_skipped + excluded.steps_skipped, batches_submitted =
+    m.batches_submitted + excluded.batches_submitted, batches_started = m.batches_started +
+    excluded.batches_started, batches_succeeded = m.batches_succeeded + excluded.batches_succeeded, batches_failed =
+    m.batches_failed + excluded.batches_failed, batches_cancelled = m.batches_cancelled +
+    excluded.batches_cancelled, batches_timed_out = m.batches_timed_out + excluded.batches_timed_out, lateness_ms =
+    m.lateness_ms + excluded.lateness_ms, lateness = punctual.add_histograms(m.lateness, excluded.lateness)
 ), totals AS (
   INSERT INTO punctual.tally_totals AS m (tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
     jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness_ms, lateness)
-  SELECT tenant, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
-    sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
-    sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled,
-    sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued,
-    sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures,
-    sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed,
-    sum(lateness_ms)::bigint AS lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+    occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded, workflows_failed,
+    workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded, batches_failed,
+    batches_cancelled, batches_timed_out, lateness_ms, lateness)
+  SELECT tenant, coalesce(sum(leader_elections), 0)::bigint AS leader_elections, coalesce(sum(jobs_submitted),
+    0)::bigint AS jobs_submitted, coalesce(sum(jobs_assigned), 0)::bigint AS jobs_assigned,
+    coalesce(sum(jobs_completed), 0)::bigint AS jobs_completed, coalesce(sum(jobs_failed), 0)::bigint AS
+    jobs_failed, coalesce(sum(jobs_cancelled), 0)::bigint AS jobs_cancelled, coalesce(sum(jobs_retried), 0)::bigint
+    AS jobs_retried, coalesce(sum(jobs_requeued), 0)::bigint AS jobs_requeued, coalesce(sum(stale_completions),
+    0)::bigint AS stale_completions, coalesce(sum(stale_failures), 0)::bigint AS stale_failures,
+    coalesce(sum(occurrences_late), 0)::bigint AS occurrences_late, coalesce(sum(occurrences_missed), 0)::bigint AS
+    occurrences_missed, coalesce(sum(workflows_submitted), 0)::bigint AS workflows_submitted,
+    coalesce(sum(workflows_retried), 0)::bigint AS workflows_retried, coalesce(sum(workflows_succeeded), 0)::bigint
+    AS workflows_succeeded, coalesce(sum(workflows_failed), 0)::bigint AS workflows_failed,
+    coalesce(sum(workflows_cancelled), 0)::bigint AS workflows_cancelled, coalesce(sum(steps_skipped), 0)::bigint AS
+    steps_skipped, coalesce(sum(batches_submitted), 0)::bigint AS batches_submitted, coalesce(sum(batches_started),
+    0)::bigint AS batches_started, coalesce(sum(batches_succeeded), 0)::bigint AS batches_succeeded,
+    coalesce(sum(batches_failed), 0)::bigint AS batches_failed, coalesce(sum(batches_cancelled), 0)::bigint AS
+    batches_cancelled, coalesce(sum(batches_timed_out), 0)::bigint AS batches_timed_out, coalesce(sum(lateness_ms),
+    0)::bigint AS lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
   FROM folded GROUP BY 1
   ON CONFLICT (tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
     jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
@@ -2262,8 +2313,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
     stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
     excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
-    m.occurrences_missed + excluded.occurrences_missed, lateness_ms = m.lateness_ms + excluded.lateness_ms, lateness
-    = punctual.add_histograms(m.lateness, excluded.lateness)
+    m.occurrences_missed + excluded.occurrences_missed, workflows_submitted = m.workflows_submitted +
+    excluded.workflows_submitted, workflows_retried = m.workflows_retried + excluded.workflows_retried,
+    workflows_succeeded = m.workflows_succeeded + excluded.workflows_succeeded, workflows_failed =
+    m.workflows_failed + excluded.workflows_failed, workflows_cancelled = m.workflows_cancelled +
+    excluded.workflows_cancelled, steps_skipped = m.steps_skipped + excluded.steps_skipped, batches_submitted =
+    m.batches_submitted + excluded.batches_submitted, batches_started = m.batches_started +
+    excluded.batches_started, batches_succeeded = m.batches_succeeded + excluded.batches_succeeded, batches_failed =
+    m.batches_failed + excluded.batches_failed, batches_cancelled = m.batches_cancelled +
+    excluded.batches_cancelled, batches_timed_out = m.batches_timed_out + excluded.batches_timed_out, lateness_ms =
+    m.lateness_ms + excluded.lateness_ms, lateness = punctual.add_histograms(m.lateness, excluded.lateness)
 ), answer AS (SELECT count(*) AS folded FROM folded) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-ahead
@@ -2427,8 +2486,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM unnest($5::uuid[], $6::int[], $7::bigint[]) u(job, fence, started_at)
   WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
   RETURNING c.job
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(job) END AS
-  ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT job FROM
+  handed) END AS ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- hold-workflow
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2465,19 +2524,10 @@ WITH valid AS MATERIALIZED (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires, traceparent)
-  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
-    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
-    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
-    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
-    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
-    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
-    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
-    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
-    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
-    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
-    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
-    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
+  SELECT u.id, coalesce(u.payload, $13::json), coalesce(u.size_kib, $14::int), $15::text, $16::int, $17::int,
+    $18::int, $19::smallint, $20::bigint, $21::smallint, $22::smallint, $23::boolean, $24::bigint, $25::bigint,
+    $26::bigint, $27::text, $28::text, $29::text, $30::text, $31::json, $32::json, $33::json, $34::text FROM
+    unnest($10::uuid[], $11::json[], $12::int[]) u(id, payload, size_kib) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -2547,6 +2597,39 @@ INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, ra
   $24::json[], $25::json[], $26::text[], $27::text[], $28::bigint[]) u(id, payload, size_kib, tenant, queue, needs,
   lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
   created_by, key, concurrency_key, target, backoff, requires, traceparent, schedule, occurrence);
+
+-- insert-varied-jobs
+WITH valid AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
+  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
+    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
+), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent)
+  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
+    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
+    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
+    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
+    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
+    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
+    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
+    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
+    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
+    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
+    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+  WHERE (SELECT named AND young FROM valid)
+)
+SELECT named, young FROM valid;
 
 -- insert-workflow
 WITH valid AS MATERIALIZED (
@@ -2621,9 +2704,9 @@ WITH valid AS MATERIALIZED (
   SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($149::int[], $150::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE EXISTS (SELECT 1
-    FROM made)
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE EXISTS (SELECT
+    1 FROM made)
 )
 SELECT named, young, EXISTS (SELECT 1 FROM made) AS made FROM valid;
 
@@ -3333,7 +3416,7 @@ SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at A
   "handedOnAt", c.progress, c.started_at AS "startedAt", j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at
   AS "runAt", j.start_before AS "startBefore", j.size_kib AS "sizeKib", j.task, j.timeout_ms AS "timeoutMs",
   j.failures, j.losses, j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS
-  "atMostOnce", j.backoff, j.late_by AS "lateBy", j.schedule,
+  "atMostOnce", j.backoff, j.late_by AS "lateBy", j.schedule, j.workflow, j.batch,
   j.concurrency_key AS "key"
 FROM punctual.claims c JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job
 WHERE c.job = ANY($1::uuid[]);
@@ -3534,6 +3617,13 @@ WHERE o.job > $1::uuid ORDER BY o.job LIMIT $2;
 SELECT o.job, o.workflow, o.state, o.finished_at AS "finishedAt", o.place
 FROM punctual.steps s JOIN punctual.outbox o ON o.job BETWEEN s.id AND s.id WHERE s.workflow = $1 LIMIT $2;
 
+-- read-overdue-batches
+SELECT b.id, b.tenant, b.on_failure AS "onFailure", b.members, b.due_at AS "dueAt",
+  b.start_timeout_ms AS "startTimeoutMs", b.cancelled_at AS "cancelledAt" FROM punctual.batches b
+WHERE b.state = 'pending' AND b.ended_at IS NULL AND (b.due_at, b.id) > ($1::bigint, $2::uuid)
+  AND b.due_at + b.start_timeout_ms <= $3::bigint
+ORDER BY b.due_at, b.id LIMIT $4::int;
+
 -- read-pages
 SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
   c(queue, needs, lane, rank, run_at, id)
@@ -3583,11 +3673,16 @@ WITH RECURSIVE up AS (
   SELECT e.parent AS id FROM punctual.edges e WHERE e.child = $1::uuid
   UNION
   SELECT e.parent FROM up u JOIN punctual.edges e ON e.child BETWEEN u.id AND u.id
+), down AS (
+  SELECT e.child AS id FROM punctual.edges e WHERE e.parent = $1::uuid
+  UNION
+  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
 )
 SELECT
-  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1000) AS "dependsOn",
-  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1000) AS dependents,
-  ARRAY(SELECT u.id FROM up u LIMIT 1000) AS ancestors;
+  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1001) AS "dependsOn",
+  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1001) AS dependents,
+  ARRAY(SELECT u.id FROM up u LIMIT 1001) AS ancestors,
+  ARRAY(SELECT d.id FROM down d LIMIT 1001) AS descendants;
 
 -- read-runs
 SELECT o.at FROM punctual.occurrences o
@@ -3634,18 +3729,49 @@ SELECT h.result FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
 
+-- read-step-times
+SELECT u.id, coalesce(
+  (SELECT min(coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint)) FROM unnest(m.earlier_attempts) a
+    WHERE coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint) >= u.since), m.at) AS at
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
+CROSS JOIN LATERAL (
+  SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM (SELECT e.id, e.tenant, e.queue,
+    e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses,
+    e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key,
+    e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule,
+    e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at,
+    e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL SELECT e.id,
+    e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+    e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+    e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+    e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
+  UNION ALL
+  SELECT (SELECT coalesce(c.started_at, c.claimed_at) FROM punctual.claims c WHERE c.job = j.id), j.earlier_attempts
+  FROM punctual.jobs j WHERE u.finished_at IS NULL AND j.id = u.id
+  UNION ALL
+  SELECT NULL, l.earlier_attempts FROM punctual.later l WHERE u.finished_at IS NULL AND l.id = u.id
+  LIMIT 1) m;
+
 -- read-steps
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
-  s.inner_workflow,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
+  finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state FROM punctual.steps s
+    ELSE o.state END AS state,
+  (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
+FROM (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
+  ORDER BY s.id LIMIT $4) s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
-WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place;
+LEFT JOIN LATERAL (
+  SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
+ORDER BY s.id;
 
 -- read-steps-beside
 WITH all_steps AS MATERIALIZED (
@@ -3657,12 +3783,12 @@ SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents),
     'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
 
 -- read-steps-named
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
-  s.inner_workflow,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
+  finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state,
+    ELSE o.state END AS state,
   ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
     WHERE e.child = s.id ORDER BY p.place) AS after,
   (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
@@ -3671,6 +3797,8 @@ LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+LEFT JOIN LATERAL (
+  SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
 WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place;
 
 -- read-steps-of-day
@@ -3691,6 +3819,45 @@ WHERE s.workflow = ANY($1::uuid[]);
 -- read-submissions
 SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
 WHERE l.submission IS NOT NULL;
+
+-- read-submitted-steps
+SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.inner_graph AS inner,
+  s.refers,
+  s.hold,
+  s.added_by IS NOT NULL AS "isAdded",
+  CASE WHEN s.refers THEN s.template ELSE m.payload END AS payload,
+  q.name AS queue, m.rank, m.max_attempts AS "maxAttempts", m.max_losses AS "maxLosses",
+  m.at_most_once AS "atMostOnce", m.timeout_ms AS "timeoutMs", m.task, m.concurrency_key AS "concurrencyKey",
+  m.target, m.backoff, m.requires
+FROM (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $2::uuid AND s.tenant = $1 AND s.id > $3::uuid
+  ORDER BY s.id LIMIT $4) s
+LEFT JOIN LATERAL (
+  SELECT j.queue, j.rank, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.task, j.concurrency_key,
+    j.target, j.backoff, j.requires, CASE WHEN s.refers THEN NULL ELSE j.payload END AS payload
+    FROM punctual.jobs j WHERE j.id = s.id AND s.outcome IS NULL
+  UNION ALL
+  SELECT l.queue, l.rank, l.max_attempts, l.max_losses, l.at_most_once, l.timeout_ms, l.task, l.concurrency_key,
+    l.target, l.backoff, l.requires, CASE WHEN s.refers THEN NULL ELSE l.payload END AS payload
+    FROM punctual.later l WHERE l.id = s.id AND s.outcome IS NULL
+  UNION ALL
+  SELECT h.queue, h.rank, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.task, h.concurrency_key,
+    h.target, h.backoff, h.requires, CASE WHEN s.refers THEN NULL ELSE h.payload END AS payload
+    FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e
+      UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = coalesce(s.finished_at,
+      (SELECT o.finished_at FROM punctual.outbox o WHERE o.job = s.id))
+  LIMIT 1) m ON true
+LEFT JOIN punctual.queues q ON q.id = m.queue
+ORDER BY s.id;
 
 -- read-task-changes
 SELECT c.version AS last, t.tenant, t.version, t.tasks FROM punctual.task_changes c
@@ -4029,8 +4196,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
-  SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
+  SELECT $9::bigint, $5::text, count(*),
+    (SELECT (w.ended_at IS NOT NULL)::int FROM punctual.workflows w WHERE w.id = $4::uuid)
+  FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own) SELECT answer.* FROM term LEFT JOIN answer ON
   true;
 
@@ -4101,8 +4270,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
-  SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
+  SELECT $9::bigint, $5::text, count(*),
+    (SELECT (w.ended_at IS NOT NULL)::int FROM punctual.workflows w WHERE w.id = $4::uuid)
+  FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
   SELECT $2::bigint, $22::uuid, $23::bigint, $24::text, $25::uuid, $26::text, $27::text, $28::text, $29::text,
@@ -4256,8 +4427,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, jobs_requeued)
   SELECT $4::bigint, tenant, count(*) FILTER (WHERE outcome <> 'lost'), count(*) FILTER (WHERE outcome = 'lost')
   FROM again GROUP BY tenant
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
-  FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT id FROM
+  again) END AS ids FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- rotate-api-key
 WITH forgotten AS (
@@ -4375,11 +4546,12 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   UPDATE punctual.batches b SET state = 'running', started_at = $4::bigint
   WHERE b.id = $5::uuid AND EXISTS (SELECT 1 FROM gone)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms)
-  SELECT $4::bigint, $6::text, count(*), $7::bigint[], $8::bigint FROM gone HAVING count(*) > 0
+  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms, batches_started)
+  SELECT $4::bigint, $6::text, count(*), $7::bigint[], $8::bigint, 1 FROM gone HAVING count(*) > 0
 ), answer AS (SELECT g.id, g.task, g.timeout_ms AS "timeoutMs", g.failures, g.losses, g.max_attempts AS
   "maxAttempts", g.max_losses AS "maxLosses", g.at_most_once AS "atMostOnce", g.backoff, g.run_at AS "runAt",
-  g.late_by AS "lateBy", g.schedule FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  g.late_by AS "lateBy", g.schedule, g.workflow, g.batch FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON
+  true;
 
 -- start-waiting-occurrence
 UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint
@@ -4419,9 +4591,9 @@ made AS (
     created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
     admit_at) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-  SELECT $4::bigint, $11::text, cardinality($13::uuid[]) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM
-    term)
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, batches_submitted)
+  SELECT $4::bigint, $11::text, cardinality($13::uuid[]), 1 WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1
+    FROM term)
 ), answer AS (SELECT named FROM valid) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- submit-and-claim
@@ -4518,39 +4690,65 @@ l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
   SELECT epoch FROM taken;
 
 -- tally-history
-SELECT minute, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
-  sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
-  sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
-  AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
-  sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-  sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
-  coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
+SELECT minute, coalesce(sum(leader_elections), 0)::bigint AS leader_elections, coalesce(sum(jobs_submitted),
+  0)::bigint AS jobs_submitted, coalesce(sum(jobs_assigned), 0)::bigint AS jobs_assigned,
+  coalesce(sum(jobs_completed), 0)::bigint AS jobs_completed, coalesce(sum(jobs_failed), 0)::bigint AS jobs_failed,
+  coalesce(sum(jobs_cancelled), 0)::bigint AS jobs_cancelled, coalesce(sum(jobs_retried), 0)::bigint AS
+  jobs_retried, coalesce(sum(jobs_requeued), 0)::bigint AS jobs_requeued, coalesce(sum(stale_completions),
+  0)::bigint AS stale_completions, coalesce(sum(stale_failures), 0)::bigint AS stale_failures,
+  coalesce(sum(occurrences_late), 0)::bigint AS occurrences_late, coalesce(sum(occurrences_missed), 0)::bigint AS
+  occurrences_missed, coalesce(sum(workflows_submitted), 0)::bigint AS workflows_submitted,
+  coalesce(sum(workflows_retried), 0)::bigint AS workflows_retried, coalesce(sum(workflows_succeeded), 0)::bigint AS
+  workflows_succeeded, coalesce(sum(workflows_failed), 0)::bigint AS workflows_failed,
+  coalesce(sum(workflows_cancelled), 0)::bigint AS workflows_cancelled, coalesce(sum(steps_skipped), 0)::bigint AS
+  steps_skipped, coalesce(sum(batches_submitted), 0)::bigint AS batches_submitted, coalesce(sum(batches_started),
+  0)::bigint AS batches_started, coalesce(sum(batches_succeeded), 0)::bigint AS batches_succeeded,
+  coalesce(sum(batches_failed), 0)::bigint AS batches_failed, coalesce(sum(batches_cancelled), 0)::bigint AS
+  batches_cancelled, coalesce(sum(batches_timed_out), 0)::bigint AS batches_timed_out, coalesce(sum(lateness_ms),
+  0)::bigint AS lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
 FROM (
   SELECT minute, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed,
     jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness_ms, lateness FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute <
-    $3::bigint
+    occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded, workflows_failed,
+    workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded, batches_failed,
+    batches_cancelled, batches_timed_out, lateness_ms, lateness FROM punctual.tally_minutes WHERE minute >=
+    $2::bigint AND minute < $3::bigint
   UNION ALL SELECT (at / 60000) * 60000, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
     jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness_ms, lateness FROM punctual.tallies
+    occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded, workflows_failed,
+    workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded, batches_failed,
+    batches_cancelled, batches_timed_out, lateness_ms, lateness FROM punctual.tallies
   WHERE at >= $2::bigint AND at < $3::bigint
 ) t
 WHERE $1::text IS NULL OR tenant = $1
 GROUP BY minute ORDER BY minute;
 
 -- tally-totals
-SELECT sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
-  sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
-  sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
-  AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
-  sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-  sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
+SELECT coalesce(sum(leader_elections), 0)::bigint AS leader_elections, coalesce(sum(jobs_submitted), 0)::bigint AS
+  jobs_submitted, coalesce(sum(jobs_assigned), 0)::bigint AS jobs_assigned, coalesce(sum(jobs_completed), 0)::bigint
+  AS jobs_completed, coalesce(sum(jobs_failed), 0)::bigint AS jobs_failed, coalesce(sum(jobs_cancelled), 0)::bigint
+  AS jobs_cancelled, coalesce(sum(jobs_retried), 0)::bigint AS jobs_retried, coalesce(sum(jobs_requeued), 0)::bigint
+  AS jobs_requeued, coalesce(sum(stale_completions), 0)::bigint AS stale_completions, coalesce(sum(stale_failures),
+  0)::bigint AS stale_failures, coalesce(sum(occurrences_late), 0)::bigint AS occurrences_late,
+  coalesce(sum(occurrences_missed), 0)::bigint AS occurrences_missed, coalesce(sum(workflows_submitted), 0)::bigint
+  AS workflows_submitted, coalesce(sum(workflows_retried), 0)::bigint AS workflows_retried,
+  coalesce(sum(workflows_succeeded), 0)::bigint AS workflows_succeeded, coalesce(sum(workflows_failed), 0)::bigint
+  AS workflows_failed, coalesce(sum(workflows_cancelled), 0)::bigint AS workflows_cancelled,
+  coalesce(sum(steps_skipped), 0)::bigint AS steps_skipped, coalesce(sum(batches_submitted), 0)::bigint AS
+  batches_submitted, coalesce(sum(batches_started), 0)::bigint AS batches_started, coalesce(sum(batches_succeeded),
+  0)::bigint AS batches_succeeded, coalesce(sum(batches_failed), 0)::bigint AS batches_failed,
+  coalesce(sum(batches_cancelled), 0)::bigint AS batches_cancelled, coalesce(sum(batches_timed_out), 0)::bigint AS
+  batches_timed_out, coalesce(sum(lateness_ms), 0)::bigint AS lateness_ms,
   coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
 FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled,
-  jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness_ms,
-  lateness FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted, jobs_assigned,
-  jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
-  occurrences_late, occurrences_missed, lateness_ms, lateness FROM punctual.tallies) t
+  jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed,
+  workflows_submitted, workflows_retried, workflows_succeeded, workflows_failed, workflows_cancelled, steps_skipped,
+  batches_submitted, batches_started, batches_succeeded, batches_failed, batches_cancelled, batches_timed_out,
+  lateness_ms, lateness FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted,
+  jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions,
+  stale_failures, occurrences_late, occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded,
+  workflows_failed, workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded,
+  batches_failed, batches_cancelled, batches_timed_out, lateness_ms, lateness FROM punctual.tallies) t
 WHERE $1::text IS NULL OR tenant = $1;
 
 -- tie-inner-workflow

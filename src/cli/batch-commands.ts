@@ -31,7 +31,8 @@ function pathOf(id: string): string {
 }
 
 function awaited(id: string): Awaited<Batch> {
-  return { path: pathOf(id), hasEnded: ({ state }) => hasEnded(state), lineOf: batchLine };
+  const events = { batch: id };
+  return { path: pathOf(id), events, hasEnded: ({ state }) => hasEnded(state), lineOf: batchLine };
 }
 
 const BATCH_STYLES: Readonly<Record<BatchState, Style>> = {

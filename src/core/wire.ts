@@ -430,6 +430,18 @@ export const COUNTERS = [
   'staleFailures',
   'occurrencesLate',
   'occurrencesMissed',
+  'workflowsSubmitted',
+  'workflowsRetried',
+  'workflowsSucceeded',
+  'workflowsFailed',
+  'workflowsCancelled',
+  'stepsSkipped',
+  'batchesSubmitted',
+  'batchesStarted',
+  'batchesSucceeded',
+  'batchesFailed',
+  'batchesCancelled',
+  'batchesTimedOut',
 ] as const;
 export type Counter = (typeof COUNTERS)[number];
 export type Counts = Readonly<Record<Counter, number>>;

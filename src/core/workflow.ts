@@ -208,8 +208,34 @@ export interface ListedWorkflow {
   readonly endedAt: string | null;
 }
 
+/** A step on the critical path of its workflow. */
+export interface CriticalStep {
+  readonly name: string;
+  readonly state: JobState;
+  /** From the end of the step before it to its first attempt. */
+  readonly waitedMs: number;
+  /** From there to its end, or until now; pauses between its attempts are part of it. */
+  readonly ranMs: number;
+  readonly totalMs: number;
+}
+
+/** The chain of steps that determined when a workflow ended, or that determines how far it is. */
+export interface CriticalPath {
+  /** From the submission to the end of the last step, or until now. */
+  readonly totalMs: number;
+  /** What the listed steps spent waiting. */
+  readonly waitedMs: number;
+  /** What the listed steps spent running. */
+  readonly ranMs: number;
+  /** In their order; of a longer path the thousand that took longest. */
+  readonly steps: readonly CriticalStep[];
+  /** How many steps of the path are not listed. */
+  readonly left: number;
+}
+
 /** A workflow as the API shows it. */
 export interface Workflow extends ListedWorkflow {
+  readonly criticalPath: CriticalPath;
   /** Its steps by their names. */
   readonly jobs: Readonly<Record<string, WorkflowStepView>>;
 }

@@ -24,7 +24,7 @@ import { CancelRequests } from './cancel-requests.js';
 import { Claimer } from './claimer.js';
 import { DirectStart } from './direct-start.js';
 import { DispatchSettings } from './dispatch-settings.js';
-import type { EventRecorder, TasksOfJobs } from './event-recorder.js';
+import type { EventRecorder, ToldOfJobs } from './event-recorder.js';
 import { Expirer } from './expirer.js';
 import { type EndListener, Finisher } from './finisher.js';
 import { GangKeeper } from './gang-keeper.js';
@@ -46,6 +46,12 @@ export interface Report extends FencedJob {
   readonly tenant: string;
   readonly end: AttemptEnd;
   readonly startedAt: number | null;
+}
+
+/** What a hint brings for those who listen. */
+interface ForEvents {
+  readonly told?: ToldOfJobs | undefined;
+  readonly workflows?: readonly { readonly id: string; readonly tenant: string }[] | undefined;
 }
 
 /** What a dispatcher is made from. */
@@ -234,24 +240,28 @@ export class Dispatcher {
   }
 
   /**
-   * Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`; for events, the
-   * tasks of those that come without their rows.
+   * Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`; for events, what
+   * is known of those that come without their rows, and workflows.
    */
   async hint(
     jobs: readonly Waiting[],
     startBefore: number | null = null,
-    tasks?: TasksOfJobs,
+    { told, workflows = [] }: ForEvents = {},
   ): Promise<void> {
+    const { events } = this.state;
     this.expirer.expect(startBefore);
-    if (this.state.events.isHeard) await this.tellSubmitted(jobs, tasks);
+    if (events.isHeard) {
+      for (const workflow of workflows) events.workflow('workflow.submitted', workflow, 'running');
+      await this.tellSubmitted(jobs, told);
+    }
     await this.backlogReader.hint(jobs);
   }
 
   /** Told before they can start. The look-back tells nothing: it may find a job more than once. */
-  private async tellSubmitted(jobs: readonly Waiting[], tasks?: TasksOfJobs): Promise<void> {
+  private async tellSubmitted(jobs: readonly Waiting[], told?: ToldOfJobs): Promise<void> {
     const { directory, events } = this.state;
     if (!jobs.every((job) => directory.knows(job))) await directory.learn(jobs);
-    events.submitted(jobs, tasks);
+    events.submitted(jobs, told);
   }
 
   /** Ends attempts; answers for each whether it counted. None outside the limits does. */

@@ -2,7 +2,7 @@ import type { EndState } from '../core/job.js';
 import type { Waits } from '../core/workflow/waiting.js';
 import type { RunIf } from '../core/workflow.js';
 import { stands } from '../host/test-switches.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
 import { byIndex } from './batch-statement.js';
 import { Columns, parametersOf } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
@@ -174,7 +174,9 @@ const ADD_STEPS = leaderStatement(
     SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND ${WHILE_TERM_LASTS}
   ), grown AS (
     UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues = $9::text[],
-      tasks = $10::text[], swept = w.swept AND NOT w.held
+      tasks = $10::text[],
+      -- Those that could run at once are parked like the others.
+      swept = w.swept AND NOT w.held
     WHERE w.id = $6::uuid AND ${IF_OWN}
   ), live AS (
     INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow)
@@ -232,7 +234,13 @@ export async function additionValues(
   const later = steps.filter(({ admitAt }) => admitAt !== null);
   return [
     ...[job, fence, workflow, tenant, steps.length, queues, tasks],
-    ...[plainArray(edges.parents), plainArray(edges.children), joiners, now, ...namesTaken(names)],
+    ...[
+      binaryArray('uuid', edges.parents),
+      binaryArray('uuid', edges.children),
+      joiners,
+      now,
+      ...namesTaken(names),
+    ],
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(ADDED_COLUMNS, steps)),

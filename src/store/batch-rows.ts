@@ -33,6 +33,15 @@ const READ_OPEN_BATCHES = statement(
     ORDER BY b.due_at, b.id LIMIT $4::int`,
 );
 
+const READ_OVERDUE_BATCHES = statement(
+  'read-overdue-batches',
+  `
+    SELECT ${OPEN} FROM punctual.batches b
+    WHERE b.state = 'pending' AND b.ended_at IS NULL AND (b.due_at, b.id) > ($1::bigint, $2::uuid)
+      AND b.due_at + b.start_timeout_ms <= $3::bigint
+    ORDER BY b.due_at, b.id LIMIT $4::int`,
+);
+
 const READ_OPEN_BATCH = statement(
   'read-open-batch',
   `SELECT ${OPEN}, b.state, b.run FROM punctual.batches b WHERE b.tenant = $1::text AND b.id = $2::uuid`,
@@ -67,6 +76,16 @@ export function readOpenBatches(
   limit: number,
 ): Promise<OpenBatch[]> {
   return run<OpenRow>(db, READ_OPEN_BATCHES, [state, dueAt, id, limit]);
+}
+
+/** Batches that wait and could not start in time, the oldest first, from after the position on. */
+export function readOverdueBatches(
+  db: Queryable,
+  { dueAt, id }: BatchPosition,
+  now: number,
+  limit: number,
+): Promise<OpenBatch[]> {
+  return run<OpenRow>(db, READ_OVERDUE_BATCHES, [dueAt, id, now, limit]);
 }
 
 /** One batch, whatever its state. */

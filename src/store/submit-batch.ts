@@ -42,8 +42,8 @@ const STORE_BATCH = leaderStatement(
     INSERT INTO punctual.later (${MEMBER_COLUMNS.names}, blocked, batch)
     SELECT ${MEMBERS.all}, true, $10::uuid FROM ${MEMBERS.source} WHERE ${VALID}
   ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-    SELECT $4::bigint, $11::text, cardinality($13::uuid[]) WHERE ${VALID}
+    INSERT INTO punctual.tallies (at, tenant, jobs_submitted, batches_submitted)
+    SELECT $4::bigint, $11::text, cardinality($13::uuid[]), 1 WHERE ${VALID}
   ), answer AS (SELECT named FROM valid)`,
 );
 

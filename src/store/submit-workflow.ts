@@ -1,5 +1,5 @@
 import type { FailurePolicy, RunIf, RunningPolicy } from '../core/workflow.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
 import { Columns, parametersOf } from './columns.js';
 import { inTransaction, isMissingReference, type Pool, type Queryable, run, statement } from './database.js';
 import type { Keep } from './idempotency.js';
@@ -146,8 +146,8 @@ const INSERT_WORKFLOW = statement(
       INSERT INTO punctual.edges (parent, child)
       SELECT ${STEP_IDS}[e.parent + 1], ${STEP_IDS}[e.child + 1] FROM ${EDGES} WHERE ${IF_MADE}
     ), counted AS (
-      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE ${IF_MADE}
+      INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
+      SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE ${IF_MADE}
     )
     SELECT named, young, ${IF_MADE} AS made FROM valid`,
 );
@@ -224,7 +224,7 @@ export async function insertWorkflow(
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(STEP_COLUMNS, placed)),
-    ...[plainArray(edges.parents), plainArray(edges.children)],
+    ...[binaryArray('int', edges.parents), binaryArray('int', edges.children)],
   ]);
   const [valid] = await storing.catch((error: unknown) => {
     throw definition && isMissingReference(error) ? noDefinition(definition.name, definition.version) : error;

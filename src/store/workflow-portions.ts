@@ -1,6 +1,7 @@
 import type { EndState } from '../core/job.js';
 import type { FailurePolicy, RunIf, RunningPolicy, WorkflowEnd } from '../core/workflow.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
+import { textArray } from './array-text.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { ENDED_STEPS, type EndedStep, endedSteps, endParts } from './ended-jobs.js';
@@ -143,8 +144,14 @@ export async function readPortion(
   ends: readonly PendingEnd[],
   limit: number,
 ): Promise<{ readonly edges: readonly ReadEdge[]; readonly sources: readonly ReadSource[] }> {
-  const jobs = plainArray(ends.map(({ job }) => job));
-  const places = plainArray(ends.map(({ place }) => place ?? BEFORE_ALL));
+  const jobs = binaryArray(
+    'uuid',
+    ends.map(({ job }) => job),
+  );
+  const places = binaryArray(
+    'uuid',
+    ends.map(({ place }) => place ?? BEFORE_ALL),
+  );
   const [edges, sources] = await Promise.all([
     run<ReadEdge>(db, READ_EDGES, [jobs, places, limit]),
     run<ReadSource>(db, READ_SOURCES, [jobs]),
@@ -291,7 +298,13 @@ const APPLY_PORTION = leaderStatement(
     at: '$7::bigint',
     state: 'm.ended_as',
     set: { error: 'm.ended_why', result: 'm.ended_with' },
-  })}, answer AS (
+    skips: true,
+  })}, ended_workflows AS (
+    INSERT INTO punctual.tallies (at, tenant, workflows_succeeded, workflows_failed, workflows_cancelled)
+    SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
+      count(*) FILTER (WHERE state = 'cancelled')
+    FROM advanced WHERE is_over GROUP BY tenant
+  ), answer AS (
     SELECT EXISTS (SELECT 1 FROM own) AS own,
       (SELECT json_agg(l) FROM live l) AS live,
       (SELECT count(*) FROM postponed) AS postponed,
@@ -343,18 +356,42 @@ export function portionValues(portion: Portion, now: number, laterThreshold: num
   const { counted, partly, steps, released, ended, workflows } = portion;
   const ordered = [...steps].sort((a, b) => (a.id < b.id ? -1 : 1));
   return [
-    ...[plainArray(counted), partly ? [partly.job] : [], partly?.place ?? null],
+    ...[binaryArray('uuid', counted), partly ? [partly.job] : [], partly?.place ?? null],
     ...[now, Math.floor((laterThreshold * 2) / 3), now + laterThreshold],
-    plainArray(ordered.map(({ id }) => id)),
-    plainArray(ordered.map(({ parentsLeft }) => parentsLeft)),
-    plainArray(ordered.map(({ ok }) => ok)),
-    plainArray(ordered.map(({ bad }) => bad)),
-    plainArray(ordered.map(({ released }) => released)),
-    plainArray(ordered.map(({ outcome }) => outcome)),
-    plainArray(ordered.map(({ finishedAt }) => finishedAt)),
-    released.map(({ id }) => id),
-    released.map(({ runAt }) => runAt),
-    released.map(({ payload }) => payload),
+    binaryArray(
+      'uuid',
+      ordered.map(({ id }) => id),
+    ),
+    binaryArray(
+      'int',
+      ordered.map(({ parentsLeft }) => parentsLeft),
+    ),
+    binaryArray(
+      'int',
+      ordered.map(({ ok }) => ok),
+    ),
+    binaryArray(
+      'int',
+      ordered.map(({ bad }) => bad),
+    ),
+    binaryArray(
+      'boolean',
+      ordered.map(({ released }) => released),
+    ),
+    textArray(ordered.map(({ outcome }) => outcome)),
+    binaryArray(
+      'bigint',
+      ordered.map(({ finishedAt }) => finishedAt),
+    ),
+    binaryArray(
+      'uuid',
+      released.map(({ id }) => id),
+    ),
+    binaryArray(
+      'bigint',
+      released.map(({ runAt }) => runAt),
+    ),
+    textArray(released.map(({ payload }) => payload)),
     workflows.map(({ id }) => id),
     workflows.map(({ stepsEnded }) => stepsEnded),
     workflows.map(({ stepsFailed }) => stepsFailed),
@@ -363,9 +400,18 @@ export function portionValues(portion: Portion, now: number, laterThreshold: num
     ended.map(({ state }) => state),
     ended.map(({ error }) => error),
     ended.map(({ result }) => result),
-    plainArray(ordered.map(({ wakeAt }) => wakeAt)),
-    plainArray(released.map(({ parked }) => parked)),
-    plainArray(ordered.map(({ parked }) => parked)),
+    binaryArray(
+      'bigint',
+      ordered.map(({ wakeAt }) => wakeAt),
+    ),
+    binaryArray(
+      'boolean',
+      released.map(({ parked }) => parked),
+    ),
+    binaryArray(
+      'boolean',
+      ordered.map(({ parked }) => parked),
+    ),
   ];
 }
 

@@ -43,8 +43,6 @@ const MAX_EDGES = 1_000;
 const MAX_ENDS = 500;
 /** Workflows that are started before others have their turn: each may have ten thousand steps. */
 const MAX_STARTS = 10;
-/** Ends that are kept in memory; what is beyond that is read from the table. */
-const MAX_PENDING = 50_000;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 const EVERY_MS = 60_000;
 
@@ -57,6 +55,8 @@ const EVERY_MS = 60_000;
  * holds: a cursor would miss what is committed late, and reading from the beginning passes all dead rows.
  */
 export class WorkflowExecutor {
+  /** Ends that are kept in memory; what is beyond that is read from the table. Tests make it small. */
+  maxPending = 50_000;
   /** By step. */
   private readonly pending = new Map<string, PendingEnd>();
   /** Whether steps may have waited long enough. */
@@ -75,6 +75,7 @@ export class WorkflowExecutor {
     private readonly onStopping: () => void,
   ) {
     leader.noteSteps = (steps) => this.note(steps);
+    leader.workflowMeters.endsPending = () => this.pending.size;
     this.timer = new EarliestTimer(leader.clock, () => this.wake());
     this.loop = new Loop({
       name: 'workflows',
@@ -111,7 +112,7 @@ export class WorkflowExecutor {
   }
 
   private add(end: PendingEnd): void {
-    if (this.pending.size < MAX_PENDING) this.pending.set(end.job, end);
+    if (this.pending.size < this.maxPending) this.pending.set(end.job, end);
     else this.isBehind = true;
   }
 
@@ -189,15 +190,31 @@ export class WorkflowExecutor {
     const applied = await this.write(portion, tenants, now);
     if (!applied.isOwn) return this.forgetCounted(taken);
     for (const { job } of taken) this.pending.delete(job);
+    if (prepared.released.length > 0) this.measure(prepared, read.edges, ends, now);
     // At the end, so that one with thousands of children keeps nobody waiting.
     if (partly) this.add({ ...taken.at(-1)!, place: partly.place });
     for (const { wakeAt } of prepared.waiting) this.timer.arm(wakeAt);
     if (workflows.some(({ stopping }) => stopping !== null)) this.onStopping();
   }
 
+  /** How long after the last end that they waited for steps were released. */
+  private measure(
+    { released }: Prepared,
+    edges: readonly ReadEdge[],
+    ends: readonly PendingEnd[],
+    now: number,
+  ): void {
+    const endedAt = new Map<string, number>();
+    for (const { id, n } of edges) endedAt.set(id, Math.max(endedAt.get(id) ?? 0, ends[n - 1]!.finishedAt));
+    for (const { id } of released) this.leader.workflowMeters.released(now - (endedAt.get(id) ?? now));
+  }
+
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
     const workflows = new Map(sources.map(({ workflow, tenant, held }) => [workflow, { tenant, held }]));
-    const ready = plan.ready.map((step) => ({ ...step, ...workflows.get(step.workflow)! }));
+    const ready = plan.ready.map(({ id, delayMs, wait, inner, refers, workflow }) => {
+      const { tenant, held } = workflows.get(workflow)!;
+      return { id, delayMs, wait, inner, refers, workflow, tenant, held };
+    });
     return prepare(this.leader, ready, now);
   }
 
@@ -224,6 +241,7 @@ export class WorkflowExecutor {
       for (const id of held) leader.turns.release(id);
     }
     if (applied.isOwn) {
+      if (leader.events.isHeard) this.tellStopping(portion, applied, tenants);
       this.tell(applied.steps, applied.over, tenants);
       await leader.admitNew(applied.live);
     }
@@ -317,6 +335,18 @@ export class WorkflowExecutor {
     if (addition.steps.some(({ wakeAt }) => wakeAt !== null)) this.wake();
   }
 
+  /** Workflows that stop and have not ended with the same portion. */
+  private tellStopping(
+    { workflows }: Portion,
+    { over }: Applied,
+    tenants: ReadonlyMap<string, string>,
+  ): void {
+    for (const { id, stopping } of workflows) {
+      if (stopping === null || over.some((ended) => ended.id === id)) continue;
+      this.leader.events.workflow('workflow.stopping', { id, tenant: tenants.get(id)! }, 'running', stopping);
+    }
+  }
+
   private tell(
     steps: readonly EndedStep[],
     over: readonly EndedWorkflow[],
@@ -325,13 +355,19 @@ export class WorkflowExecutor {
     const { leader } = this;
     if (steps.length > 0) {
       const ended = steps.map(({ job, state, workflow }) => ({
-        ...{ id: job, tenant: tenants.get(workflow)!, state },
+        ...{ id: job, tenant: tenants.get(workflow)!, state, workflow },
       }));
       leader.ended(ended);
       if (leader.events.isHeard) leader.events.endedWaiting(ended);
       this.note(steps);
     }
-    if (over.length > 0) leader.ended(over);
+    if (over.length === 0) return;
+    leader.ended(over);
+    const now = leader.clock.now();
+    for (const { createdAt } of over) leader.workflowMeters.ended(now - createdAt);
+    if (leader.events.isHeard)
+      for (const workflow of over)
+        leader.events.workflow(`workflow.${workflow.state}`, workflow, workflow.state);
   }
 
   /** An end was counted before; that happens to one that was read from the table while it was being noted. */
@@ -373,7 +409,8 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
 }
 
 /** The changes of steps with when they wake, and whether they only wait for their workflow. */
-function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): StepChange[] {
+function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): readonly StepChange[] {
+  if (waiting.length === 0 && !released.some(({ parked }) => parked)) return steps;
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
   const parked = new Map(released.map((step) => [step.id, step.parked]));
   return steps.map((step) => ({

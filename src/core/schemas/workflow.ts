@@ -273,10 +273,40 @@ const VIEW = {
   endedAt: nullable(Time),
 };
 
+const CriticalPath = Type.Object(
+  {
+    totalMs: Type.Integer({
+      description: 'From the submission to the end of the last step, or until now.',
+    }),
+    waitedMs: Type.Integer({ description: 'What the listed steps spent waiting.' }),
+    ranMs: Type.Integer({ description: 'What the listed steps spent running.' }),
+    steps: Type.Array(
+      Type.Object(
+        {
+          name: Type.String(),
+          state: JobState,
+          waitedMs: Type.Integer({ description: 'From the end of the step before it to its first attempt.' }),
+          ranMs: Type.Integer({ description: 'From there to its end, or until now.' }),
+          totalMs: Whole,
+        },
+        { title: 'CriticalStep' },
+      ),
+      { description: 'In their order; of a longer path the thousand that took longest.' },
+    ),
+    left: Type.Integer({ description: 'How many steps of the path are not listed.' }),
+  },
+  {
+    title: 'CriticalPath',
+    description:
+      'The chain of steps that determined when the workflow ended, or that determines how far it is.',
+  },
+);
+
 /** A workflow as the API shows it. */
 export const WorkflowView = Type.Object(
   {
     ...VIEW,
+    criticalPath: CriticalPath,
     jobs: Type.Unsafe<Record<string, StepViewShape>>({
       type: 'object',
       additionalProperties: StepView,
@@ -341,6 +371,12 @@ export const WorkflowDefinitionQuery = strict({ version: Type.Optional(Definitio
 export const WorkflowEvent = strict(
   { event: Name, payload: Type.Optional(Json) },
   { title: 'WorkflowEvent', examples: [{ event: 'paid', payload: { amount: 42 } }] },
+);
+
+/** How a workflow is submitted again. */
+export const WorkflowRerun = strict(
+  { key: Type.Optional(line(512)) },
+  { title: 'WorkflowRerun', examples: [{ key: 'publish-42-again' }] },
 );
 
 /** Which steps run again. */

@@ -263,21 +263,24 @@ async function readInner(
   for (const [name, { workflow }] of Object.entries(forms)) {
     if (workflow === undefined) continue;
     const pointer = `/jobs${pointerStep(name)}/workflow`;
-    const depth = (context.depth ?? 0) + 1;
-    if (depth >= MOST_DEPTH)
+    if ((context.depth ?? 0) + 1 >= MOST_DEPTH)
       throw invalid([{ pointer, detail: `at most ${MOST_DEPTH} workflows may be inside each other` }]);
-    const text = JSON.stringify(workflow);
     try {
-      const { steps } = await parseInner(text, { ...context, depth });
-      const below = steps.flatMap((step) => step.inner?.steps ?? []);
-      const most = steps.reduce((deepest, step) => Math.max(deepest, step.inner?.depth ?? 0), 0);
-      inner.set(name, { text, steps: [...steps, ...below], depth: most + 1 });
+      inner.set(name, await parseInnerStep(JSON.stringify(workflow), context));
     } catch (error) {
       if (!(error instanceof PunctualError) || error.errors.length === 0) throw error;
       throw invalid(error.errors.map((each) => ({ ...each, pointer: pointer + each.pointer })));
     }
   }
   return inner;
+}
+
+/** Checks a workflow that is a step of another one, as far down as it goes. */
+export async function parseInnerStep(text: string, context: WorkflowContext): Promise<ParsedInner> {
+  const { steps } = await parseInner(text, { ...context, depth: (context.depth ?? 0) + 1 });
+  const below = steps.flatMap((step) => step.inner?.steps ?? []);
+  const most = steps.reduce((deepest, step) => Math.max(deepest, step.inner?.depth ?? 0), 0);
+  return { text, steps: [...steps, ...below], depth: most + 1 };
 }
 
 /** Reads a workflow that is a step of another one from its text, so that payloads stay texts. */

@@ -18,6 +18,7 @@ import {
   readEndedMembers,
   readMemberIds,
   readOpenBatches,
+  readOverdueBatches,
   readWaitingMembers,
 } from '../../../src/store/batch-rows.js';
 import {
@@ -82,6 +83,7 @@ import {
 } from '../../../src/store/read-backlog.js';
 import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
+import { readSubmittedSteps } from '../../../src/store/read-submitted-steps.js';
 import {
   listWorkflows,
   readGraph,
@@ -91,6 +93,7 @@ import {
   readStepIds,
   readSteps,
   readStepsNamed,
+  readStepTimes,
   readWait,
   readWorkflow,
 } from '../../../src/store/read-workflows.js';
@@ -336,6 +339,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'count-usage': (db) => countJobs(db, TENANT, { liveJobs: 100, laterJobs: 100 }, 0),
   'count-schedules': (db) => countSchedules(db, TENANT, 100),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], shard.made(), 0),
+  'insert-varied-jobs': async (db) =>
+    submitJobs(db, [await shard.newJob(), await shard.newJob()], shard.made(), 0),
   'insert-keys, find-keys': async (db) => registerKeys(db, [await keyed()], 0),
   'find-holders': async (db) => findHolders(db, [{ job: await keyed(), holder: ID }]),
   'take-over-keys': async (db) => takeOverKeys(db, [{ job: await keyed(), holder: ID }]),
@@ -412,7 +417,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-unended-steps': (db) => readUnended(db, ID, ID, 100),
   'read-unswept': (db) => readUnswept(db, 10),
   'read-workflow': (db) => readWorkflow(db, TENANT, ID),
-  'read-steps': (db) => readSteps(db, TENANT, ID),
+  'read-steps': (db) => readSteps(db, TENANT, ID, ID, 100),
+  'read-step-times': (db) => readStepTimes(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
+  'read-submitted-steps': (db) => readSubmittedSteps(db, TENANT, ID, ID, 100),
   'read-graph': (db) => readGraph(db, TENANT, ID),
   'read-relatives': (db) => readRelatives(db, ID),
   'read-parents': (db) => readParents(db, ID),
@@ -434,6 +441,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'cancel-batch': (db) => cancelBatch(db, TERM, ID, 0),
   'retry-batch': (db) => retryBatch(db, TERM, { id: ID, tenant: TENANT, members: [ID] }, 0),
   'read-open-batches': (db) => readOpenBatches(db, 'pending', BEFORE_ALL_BATCHES, 100),
+  'read-overdue-batches': (db) => readOverdueBatches(db, BEFORE_ALL_BATCHES, 0, 100),
   'read-open-batch': (db) => findBatch(db, TENANT, ID),
   'read-waiting-members': (db) => readWaitingMembers(db, [ID]),
   'read-ended-members': (db) => readEndedMembers(db, { id: ID, tenant: TENANT, members: [ID] }),
