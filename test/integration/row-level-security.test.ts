@@ -69,6 +69,10 @@ async function shardWithTenants(): Promise<TestShard> {
     await shard.claim(term, [running, ended]);
     await shard.finish(term, [{ id: ended }]);
     await shard.pool.query(
+      'INSERT INTO punctual.job_history_kept SELECT * FROM punctual.job_history WHERE tenant = $1',
+      [tenant],
+    );
+    await shard.pool.query(
       `INSERT INTO punctual.job_logs (tenant, job, fence, stored_at, line) VALUES ($1, $2, 1, $3, '{}')`,
       [tenant, running, Date.now()],
     );
