@@ -26,7 +26,6 @@ export type {
   ManyResult,
 } from './client/many-jobs.js';
 export type { PageOptions } from './client/pages.js';
-export type { Given, Promised, Reference } from './client/result-reference.js';
 export {
   type OccurrencesOptions,
   ScheduleHandle,
@@ -40,25 +39,11 @@ export {
   type SchedulesResult,
   schedule,
 } from './client/schedules-as-code.js';
-export type { SubmitOptions, TaskOrName } from './client/task-submission.js';
 export { BulkError } from './client/task-submission.js';
 export { type TaskChanges, Tasks } from './client/tasks.js';
 export type { TransactionClient } from './client/transaction-client.js';
 export {
-  type AnyStep,
-  type BuiltWorkflow,
-  type ResultOf,
-  type Returned,
-  type Step,
-  type StepArguments,
-  type StepOptions,
-  type StepPlace,
-  type WorkflowBuilder,
-  type WorkflowDefinition,
-  type WorkflowOptions,
-  workflow,
-} from './client/workflow-builder.js';
-export {
+  type RerunOptions,
   type RetryWorkflowOptions,
   type StartOptions,
   WorkflowFailedError,
@@ -66,6 +51,7 @@ export {
   type WorkflowListOptions,
 } from './client/workflow-handle.js';
 export type { Batch, BatchMember, BatchState, BatchSummary, OnMemberFailure } from './core/batch.js';
+export type { SubmitOptions, TaskOrName } from './core/build-submission.js';
 export type { Duration } from './core/duration.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
 export type { EventFilter, EventKind, EventType, PunctualEvent } from './core/events.js';
@@ -86,6 +72,7 @@ export type {
   Labels,
   ListedJob,
   Progress,
+  RelativeList,
   RetryInput,
   SubmittedJob,
   Target,
@@ -123,12 +110,39 @@ export type {
   StoredLogLine,
   TaskView,
 } from './core/wire.js';
+export type { Given, Promised, Reference } from './core/workflow/result-reference.js';
+export {
+  type AddedStepOptions,
+  type AddedStepPlace,
+  type AnyStep,
+  type BuiltWorkflow,
+  type InnerArguments,
+  type InnerResult,
+  type ResultOf,
+  type Returned,
+  type Spawn,
+  type SpawnOptions,
+  type Step,
+  type StepArguments,
+  type StepOptions,
+  type StepPlace,
+  type StepSpawner,
+  type WorkflowBuilder,
+  type WorkflowDefinition,
+  type WorkflowOptions,
+  workflow,
+} from './core/workflow/workflow-builder.js';
 export type {
+  AddedSteps,
+  CriticalPath,
+  CriticalStep,
   EventWait,
   FailurePolicy,
+  InnerWorkflow,
   ListedWorkflow,
   RunIf,
   RunningPolicy,
+  StepAddition,
   Workflow,
   WorkflowState,
   WorkflowStep,

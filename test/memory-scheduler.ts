@@ -19,8 +19,18 @@ import type {
   WorkerRegistration,
   WorkerWelcome,
 } from '../src/core/wire.js';
+import type { AddedSteps, StepAddition } from '../src/core/workflow.js';
 
-type Call = 'register' | 'publish' | 'heartbeat' | 'claim' | 'report' | 'progress' | 'log' | 'leave';
+type Call =
+  | 'register'
+  | 'publish'
+  | 'heartbeat'
+  | 'claim'
+  | 'report'
+  | 'progress'
+  | 'log'
+  | 'addSteps'
+  | 'leave';
 
 /** What happens to a call: it fails before the scheduler sees it, or takes effect and its answer is lost. */
 type Fault = { readonly error: PunctualError; readonly when: 'before' | 'after' };
@@ -41,6 +51,7 @@ export class MemoryScheduler implements WorkerGateway {
   readonly reporters: string[] = [];
   readonly progressReports: ProgressReport[] = [];
   readonly logs: LogLine[] = [];
+  readonly additions: StepAddition[] = [];
   readonly left: string[] = [];
   readonly published: TaskInput[] = [];
   /** Everything in the order in which it arrived. */
@@ -202,6 +213,13 @@ export class MemoryScheduler implements WorkerGateway {
 
   log(_jobId: string, _token: string, report: LogReport): Promise<void> {
     return this.#answer('log', () => void this.logs.push(...report.lines));
+  }
+
+  addSteps(workflow: string, _token: string | undefined, addition: StepAddition): Promise<AddedSteps> {
+    return this.#answer('addSteps', () => {
+      this.additions.push(addition);
+      return { workflow, jobs: {} };
+    });
   }
 
   publish(task: TaskInput): Promise<void> {

@@ -73,7 +73,9 @@ mine AS MATERIALIZED (
 ), grown AS (
   UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues =
     $9::text[],
-    tasks = $10::text[]
+    tasks = $10::text[],
+    -- Those that could run at once are parked like the others.
+    swept = w.swept AND NOT w.held
   WHERE w.id = $6::uuid AND EXISTS (SELECT 1 FROM own)
 ), live AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
@@ -112,17 +114,17 @@ mine AS MATERIALIZED (
     created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
     admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
-    refers, hold, template, ok, bad, workflow, tenant, added_by)
-  SELECT u.id, coalesce(u.name, $131::text), coalesce(u.place, $132::int), coalesce(u.run_if, $133::text),
-    coalesce(u.parents, $134::int), coalesce(u.parents_left, $135::int), coalesce(u.released, $136::boolean),
-    coalesce(u.delay_ms, $137::bigint), coalesce(u.wait, $138::json), coalesce(u.wake_at, $139::bigint),
-    coalesce(u.refers, $140::boolean), coalesce(u.hold, $141::boolean), coalesce(u.template, $142::json),
-    coalesce(u.ok, $143::int), coalesce(u.bad, $144::int), $6::uuid, $7::text, $4::uuid FROM unnest($116::uuid[],
-    $117::text[], $118::int[], $119::text[], $120::int[], $121::int[], $122::boolean[], $123::bigint[],
-    $124::json[], $125::bigint[], $126::boolean[], $127::boolean[], $128::json[], $129::int[], $130::int[]) u(id,
-    name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at, refers, hold, template, ok, bad)
-    WHERE EXISTS (SELECT 1 FROM own)
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
+  SELECT u.id, coalesce(u.name, $132::text), coalesce(u.place, $133::int), coalesce(u.run_if, $134::text),
+    coalesce(u.parents, $135::int), coalesce(u.parents_left, $136::int), coalesce(u.released, $137::boolean),
+    coalesce(u.delay_ms, $138::bigint), coalesce(u.wait, $139::json), coalesce(u.inner_graph, $140::json),
+    coalesce(u.wake_at, $141::bigint), coalesce(u.refers, $142::boolean), coalesce(u.hold, $143::boolean),
+    coalesce(u.template, $144::json), coalesce(u.ok, $145::int), coalesce(u.bad, $146::int), $6::uuid, $7::text,
+    $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[], $120::int[], $121::int[],
+    $122::boolean[], $123::bigint[], $124::json[], $125::json[], $126::bigint[], $127::boolean[], $128::boolean[],
+    $129::json[], $130::int[], $131::int[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms,
+    wait, inner_graph, wake_at, refers, hold, template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
   SELECT e.parent, e.child FROM unnest($11::uuid[], $12::uuid[]) e(parent, child) WHERE EXISTS (SELECT 1 FROM own)
@@ -361,6 +363,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ), ended_workflows AS (
   INSERT INTO punctual.tallies (at, tenant, workflows_succeeded, workflows_failed, workflows_cancelled)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
@@ -370,7 +373,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT EXISTS (SELECT 1 FROM own) AS own,
     (SELECT json_agg(l) FROM live l) AS live,
     (SELECT count(*) FROM postponed) AS postponed,
-    (SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL) AS steps,
+    (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps,
     (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
       'createdAt', a.created_at, 'failed', a.failed)) FROM advanced a WHERE a.is_over) AS over
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -609,8 +612,8 @@ SELECT $4, c.tenant, c.jobs,
 FROM (SELECT tenant, count(*) AS jobs FROM chosen GROUP BY tenant) c
 LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, lateness, jobs, lateness_ms)
   ON l.tenant = c.tenant
-  ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN array_agg(id) END AS
-    ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN ARRAY(SELECT id FROM
+    chosen) END AS ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- count-label-sets
 SELECT u.tenant, (
@@ -772,6 +775,7 @@ ended AS (
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
   SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
@@ -807,6 +811,7 @@ ended AS (
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
   SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
@@ -847,6 +852,7 @@ ended AS (
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
   SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
@@ -883,6 +889,7 @@ ended AS (
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
+  RETURNING job, workflow, state
 ),
 answer AS (
   SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
@@ -2182,7 +2189,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING c.job
 ), moved AS (
   DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
-  RETURNING j.*
+  RETURNING j.*, width_bucket(j.id, $5::uuid[]) AS place
 ), ended AS (
   INSERT INTO punctual.job_history (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
@@ -2190,33 +2197,30 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     workflow, batch, fence, worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result,
     error)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
-    nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS attempts, m.failures +
+    nullif(($7::int[])[m.place], -1) END AS attempts, m.failures +
     (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
-    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] IN ('failed', 'timed-out'))::int AS
-    failures, m.losses + (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS
-    NULL THEN $18::smallint ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] = 'lost')::int
-    AS losses, m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before,
-    coalesce(m.late_by, greatest(0, coalesce(CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
-    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END, CASE WHEN ($13::bigint[]) IS NULL THEN
-    $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END) - m.run_at)) AS late_by,
+    ELSE nullif(($19::smallint[])[m.place], -1) END] IN ('failed', 'timed-out'))::int AS failures, m.losses +
+    (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
+    ELSE nullif(($19::smallint[])[m.place], -1) END] = 'lost')::int AS losses, m.max_attempts, m.max_losses,
+    m.at_most_once, m.timeout_ms, m.created_at, m.start_before, coalesce(m.late_by, greatest(0, coalesce(CASE WHEN
+    ($15::bigint[]) IS NULL THEN $14::bigint ELSE nullif(($15::bigint[])[m.place], -1) END, CASE WHEN
+    ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[m.place], -1) END) - m.run_at)) AS late_by,
     m.task, m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
     m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, CASE WHEN ($7::int[]) IS NULL THEN $6::int
-    ELSE nullif(($7::int[])[width_bucket(m.id, $5::uuid[])], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN
-    $8::uuid ELSE ($9::uuid[])[width_bucket(m.id, $5::uuid[])] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN
-    $10::bigint ELSE nullif(($11::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS epoch, CASE WHEN
-    ($13::bigint[]) IS NULL THEN $12::bigint ELSE nullif(($13::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS
-    claimed_at, CASE WHEN $29::bytea IS NULL THEN $28::json ELSE convert_from(substring($29::bytea FROM
-    ($30::int[])[width_bucket(m.id, $5::uuid[])] FOR nullif(($31::int[])[width_bucket(m.id, $5::uuid[])], 0)),
+    ELSE nullif(($7::int[])[m.place], -1) END AS fence, CASE WHEN ($9::uuid[]) IS NULL THEN $8::uuid ELSE
+    ($9::uuid[])[m.place] END AS worker, CASE WHEN ($11::bigint[]) IS NULL THEN $10::bigint ELSE
+    nullif(($11::bigint[])[m.place], -1) END AS epoch, CASE WHEN ($13::bigint[]) IS NULL THEN $12::bigint ELSE
+    nullif(($13::bigint[])[m.place], -1) END AS claimed_at, CASE WHEN $29::bytea IS NULL THEN $28::json ELSE
+    convert_from(substring($29::bytea FROM ($30::int[])[m.place] FOR nullif(($31::int[])[m.place], 0)),
     'UTF8')::json END AS progress, CASE WHEN ($15::bigint[]) IS NULL THEN $14::bigint ELSE
-    nullif(($15::bigint[])[width_bucket(m.id, $5::uuid[])], -1) END AS started_at, $4::bigint AS finished_at,
+    nullif(($15::bigint[])[m.place], -1) END AS started_at, $4::bigint AS finished_at,
     ('{succeeded,failed,cancelled,skipped}'::text[])[CASE WHEN ($17::smallint[]) IS NULL THEN $16::smallint ELSE
-    nullif(($17::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS state,
+    nullif(($17::smallint[])[m.place], -1) END] AS state,
     ('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
-    ELSE nullif(($19::smallint[])[width_bucket(m.id, $5::uuid[])], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL
-    THEN $20::json ELSE convert_from(substring($21::bytea FROM ($22::int[])[width_bucket(m.id, $5::uuid[])] FOR
-    nullif(($23::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS result, CASE WHEN $25::bytea IS
-    NULL THEN $24::json ELSE convert_from(substring($25::bytea FROM ($26::int[])[width_bucket(m.id, $5::uuid[])] FOR
-    nullif(($27::int[])[width_bucket(m.id, $5::uuid[])], 0)), 'UTF8')::json END AS error
+    ELSE nullif(($19::smallint[])[m.place], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL THEN $20::json ELSE
+    convert_from(substring($21::bytea FROM ($22::int[])[m.place] FOR nullif(($23::int[])[m.place], 0)),
+    'UTF8')::json END AS result, CASE WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea
+    FROM ($26::int[])[m.place] FOR nullif(($27::int[])[m.place], 0)), 'UTF8')::json END AS error
   FROM moved m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
@@ -2227,9 +2231,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $4::bigint FROM ended WHERE workflow IS NOT NULL
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS
-  ids, (SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL) AS steps FROM
-  ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  RETURNING job, workflow, state
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT id FROM
+  ended) END AS ids, (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps FROM ended)
+  SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- fold-tallies
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2481,8 +2486,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM unnest($5::uuid[], $6::int[], $7::bigint[]) u(job, fence, started_at)
   WHERE c.job BETWEEN u.job AND u.job AND c.fence = u.fence AND EXISTS (SELECT 1 FROM term)
   RETURNING c.job
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(job) END AS
-  ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT job FROM
+  handed) END AS ids FROM handed) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- hold-workflow
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2519,19 +2524,10 @@ WITH valid AS MATERIALIZED (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires, traceparent)
-  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
-    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
-    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
-    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
-    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
-    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
-    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
-    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
-    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
-    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
-    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
-    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
+  SELECT u.id, coalesce(u.payload, $13::json), coalesce(u.size_kib, $14::int), $15::text, $16::int, $17::int,
+    $18::int, $19::smallint, $20::bigint, $21::smallint, $22::smallint, $23::boolean, $24::bigint, $25::bigint,
+    $26::bigint, $27::text, $28::text, $29::text, $30::text, $31::json, $32::json, $33::json, $34::text FROM
+    unnest($10::uuid[], $11::json[], $12::int[]) u(id, payload, size_kib) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -2602,6 +2598,39 @@ INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, ra
   lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
   created_by, key, concurrency_key, target, backoff, requires, traceparent, schedule, occurrence);
 
+-- insert-varied-jobs
+WITH valid AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
+  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
+    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
+), stored AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent)
+  SELECT u.id, coalesce(u.payload, $33::json), coalesce(u.size_kib, $34::int), coalesce(u.tenant, $35::text),
+    coalesce(u.queue, $36::int), coalesce(u.needs, $37::int), coalesce(u.lane, $38::int), coalesce(u.rank,
+    $39::smallint), coalesce(u.run_at, $40::bigint), coalesce(u.max_attempts, $41::smallint), coalesce(u.max_losses,
+    $42::smallint), coalesce(u.at_most_once, $43::boolean), coalesce(u.timeout_ms, $44::bigint),
+    coalesce(u.created_at, $45::bigint), coalesce(u.start_before, $46::bigint), coalesce(u.task, $47::text),
+    coalesce(u.created_by, $48::text), coalesce(u.key, $49::text), coalesce(u.concurrency_key, $50::text),
+    coalesce(u.target, $51::json), coalesce(u.backoff, $52::json), coalesce(u.requires, $53::json),
+    coalesce(u.traceparent, $54::text) FROM unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[],
+    $15::int[], $16::int[], $17::smallint[], $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[],
+    $22::bigint[], $23::bigint[], $24::bigint[], $25::text[], $26::text[], $27::text[], $28::text[], $29::json[],
+    $30::json[], $31::json[], $32::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at,
+    max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+    concurrency_key, target, backoff, requires, traceparent) WHERE (SELECT named AND young FROM valid)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+  WHERE (SELECT named AND young FROM valid)
+)
+SELECT named, young FROM valid;
+
 -- insert-workflow
 WITH valid AS MATERIALIZED (
   SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
@@ -2659,19 +2688,20 @@ WITH valid AS MATERIALIZED (
     at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
     requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at,
-    refers, hold, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.run_if, $137::text),
-    coalesce(u.parents, $138::int), coalesce(u.parents_left, $139::int), coalesce(u.released, $140::boolean),
-    coalesce(u.delay_ms, $141::bigint), coalesce(u.wait, $142::json), coalesce(u.wake_at, $143::bigint),
-    coalesce(u.refers, $144::boolean), coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json), $10::uuid,
-    $11::text FROM unnest($122::uuid[], $123::text[], $124::int[], $125::text[], $126::int[], $127::int[],
-    $128::boolean[], $129::bigint[], $130::json[], $131::bigint[], $132::boolean[], $133::boolean[], $134::json[])
-    u(id, name, place, run_if, parents, parents_left, released, delay_ms, wait, wake_at, refers, hold, template)
-    WHERE EXISTS (SELECT 1 FROM made)
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    wake_at, refers, hold, template, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $136::text), coalesce(u.place, $137::int), coalesce(u.run_if, $138::text),
+    coalesce(u.parents, $139::int), coalesce(u.parents_left, $140::int), coalesce(u.released, $141::boolean),
+    coalesce(u.delay_ms, $142::bigint), coalesce(u.wait, $143::json), coalesce(u.inner_graph, $144::json),
+    coalesce(u.wake_at, $145::bigint), coalesce(u.refers, $146::boolean), coalesce(u.hold, $147::boolean),
+    coalesce(u.template, $148::json), $10::uuid, $11::text FROM unnest($122::uuid[], $123::text[], $124::int[],
+    $125::text[], $126::int[], $127::int[], $128::boolean[], $129::bigint[], $130::json[], $131::json[],
+    $132::bigint[], $133::boolean[], $134::boolean[], $135::json[]) u(id, name, place, run_if, parents,
+    parents_left, released, delay_ms, wait, inner_graph, wake_at, refers, hold, template) WHERE EXISTS (SELECT 1
+    FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($147::int[], $148::int[]) e(parent,
+  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($149::int[], $150::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
@@ -3031,7 +3061,8 @@ WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
 -- list-workflows
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
   w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
-  w.definition_version, w.schedule, w.occurrence FROM punctual.workflows w
+  w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
+  (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow FROM punctual.workflows w
 WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
   AND ($5::text IS NULL OR w.name = $5::text) AND ($6::text IS NULL OR w.key = $6::text)
   AND ($7::text IS NULL OR w.definition = $7::text) AND ($8::text IS NULL OR w.schedule = $8::text)
@@ -3403,7 +3434,7 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
 
 -- read-edges
 SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
-  s.outcome, s.delay_ms AS "delayMs", s.wait, s.refers
+  s.outcome, s.delay_ms AS "delayMs", s.wait, s.inner_graph IS NOT NULL AS inner, s.refers
 FROM (
   SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
   CROSS JOIN LATERAL (
@@ -3431,7 +3462,8 @@ WHERE s.workflow = $1 AND s.tenant = $2;
 
 -- read-graph-steps
 SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
-  h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+  s.added_by AS "addedBy", s.inner_graph IS NOT NULL AS inner, h.id IS NOT NULL AS "hasHistory",
+    coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
 FROM punctual.steps s
 LEFT JOIN LATERAL (
   SELECT h.id, h.at_most_once, h.attempts FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at,
@@ -3447,6 +3479,10 @@ LEFT JOIN LATERAL (
     punctual.job_history_kept e) h
   WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = s.finished_at LIMIT 1) h ON true
 WHERE s.workflow = $1::uuid ORDER BY s.place;
+
+-- read-inner-graph
+SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome
+  IS NULL;
 
 -- read-job
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
@@ -3501,7 +3537,7 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid
 
 -- read-joiners
 SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
-WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL ORDER BY s.id;
+WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL;
 
 -- read-ledger
   SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
@@ -3637,11 +3673,16 @@ WITH RECURSIVE up AS (
   SELECT e.parent AS id FROM punctual.edges e WHERE e.child = $1::uuid
   UNION
   SELECT e.parent FROM up u JOIN punctual.edges e ON e.child BETWEEN u.id AND u.id
+), down AS (
+  SELECT e.child AS id FROM punctual.edges e WHERE e.parent = $1::uuid
+  UNION
+  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
 )
 SELECT
-  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1000) AS "dependsOn",
-  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1000) AS dependents,
-  ARRAY(SELECT u.id FROM up u LIMIT 1000) AS ancestors;
+  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1001) AS "dependsOn",
+  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1001) AS dependents,
+  ARRAY(SELECT u.id FROM up u LIMIT 1001) AS ancestors,
+  ARRAY(SELECT d.id FROM down d LIMIT 1001) AS descendants;
 
 -- read-runs
 SELECT o.at FROM punctual.occurrences o
@@ -3659,7 +3700,9 @@ LEFT JOIN LATERAL (
 
 -- read-sources
 SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-  w.steps_left AS "stepsLeft", w.failed, w.held
+  w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
+  (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+  (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
 FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
 JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow;
 
@@ -3686,17 +3729,49 @@ SELECT h.result FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
 
+-- read-step-times
+SELECT u.id, coalesce(
+  (SELECT min(coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint)) FROM unnest(m.earlier_attempts) a
+    WHERE coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint) >= u.since), m.at) AS at
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
+CROSS JOIN LATERAL (
+  SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM (SELECT e.id, e.tenant, e.queue,
+    e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses,
+    e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key,
+    e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule,
+    e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at,
+    e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL SELECT e.id,
+    e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+    e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+    e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+    e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
+  UNION ALL
+  SELECT (SELECT coalesce(c.started_at, c.claimed_at) FROM punctual.claims c WHERE c.job = j.id), j.earlier_attempts
+  FROM punctual.jobs j WHERE u.finished_at IS NULL AND j.id = u.id
+  UNION ALL
+  SELECT NULL, l.earlier_attempts FROM punctual.later l WHERE u.finished_at IS NULL AND l.id = u.id
+  LIMIT 1) m;
+
 -- read-steps
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
+  finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state FROM punctual.steps s
+    ELSE o.state END AS state,
+  (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
+FROM (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
+  ORDER BY s.id LIMIT $4) s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
-WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place;
+LEFT JOIN LATERAL (
+  SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
+ORDER BY s.id;
 
 -- read-steps-beside
 WITH all_steps AS MATERIALIZED (
@@ -3708,11 +3783,12 @@ SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents),
     'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
 
 -- read-steps-named
-SELECT s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
+SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
+  finished_at,
   CASE WHEN s.outcome IS NOT NULL THEN s.outcome
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-    ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state,
+    ELSE o.state END AS state,
   ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
     WHERE e.child = s.id ORDER BY p.place) AS after,
   (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
@@ -3721,6 +3797,8 @@ LEFT JOIN LATERAL (
   SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
 LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
 LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+LEFT JOIN LATERAL (
+  SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true
 WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place;
 
 -- read-steps-of-day
@@ -3741,6 +3819,45 @@ WHERE s.workflow = ANY($1::uuid[]);
 -- read-submissions
 SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
 WHERE l.submission IS NOT NULL;
+
+-- read-submitted-steps
+SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.inner_graph AS inner,
+  s.refers,
+  s.hold,
+  s.added_by IS NOT NULL AS "isAdded",
+  CASE WHEN s.refers THEN s.template ELSE m.payload END AS payload,
+  q.name AS queue, m.rank, m.max_attempts AS "maxAttempts", m.max_losses AS "maxLosses",
+  m.at_most_once AS "atMostOnce", m.timeout_ms AS "timeoutMs", m.task, m.concurrency_key AS "concurrencyKey",
+  m.target, m.backoff, m.requires
+FROM (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $2::uuid AND s.tenant = $1 AND s.id > $3::uuid
+  ORDER BY s.id LIMIT $4) s
+LEFT JOIN LATERAL (
+  SELECT j.queue, j.rank, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.task, j.concurrency_key,
+    j.target, j.backoff, j.requires, CASE WHEN s.refers THEN NULL ELSE j.payload END AS payload
+    FROM punctual.jobs j WHERE j.id = s.id AND s.outcome IS NULL
+  UNION ALL
+  SELECT l.queue, l.rank, l.max_attempts, l.max_losses, l.at_most_once, l.timeout_ms, l.task, l.concurrency_key,
+    l.target, l.backoff, l.requires, CASE WHEN s.refers THEN NULL ELSE l.payload END AS payload
+    FROM punctual.later l WHERE l.id = s.id AND s.outcome IS NULL
+  UNION ALL
+  SELECT h.queue, h.rank, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.task, h.concurrency_key,
+    h.target, h.backoff, h.requires, CASE WHEN s.refers THEN NULL ELSE h.payload END AS payload
+    FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e
+      UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e) h WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = coalesce(s.finished_at,
+      (SELECT o.finished_at FROM punctual.outbox o WHERE o.job = s.id))
+  LIMIT 1) m ON true
+LEFT JOIN punctual.queues q ON q.id = m.queue
+ORDER BY s.id;
 
 -- read-task-changes
 SELECT c.version AS last, t.tenant, t.version, t.tasks FROM punctual.task_changes c
@@ -3791,11 +3908,12 @@ FROM punctual.audit_chain c LEFT JOIN LATERAL (
 ORDER BY e.id;
 
 -- read-unended-steps
-SELECT s.id, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
+SELECT s.id, s.inner_workflow AS inner, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
   coalesce(l.attempts, j.attempts) AS attempts, c.job IS NOT NULL AS claimed, (l.id IS NULL AND j.id IS NULL) AS
     gone
 FROM (
-  SELECT s.id, s.parked FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
+  SELECT s.id, s.inner_workflow, s.parked FROM punctual.steps s
+  WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
   ORDER BY s.id LIMIT $3) s
 LEFT JOIN LATERAL (
   SELECT l.id, l.blocked, l.attempts FROM punctual.later l WHERE l.id = s.id LIMIT 1) l ON true
@@ -3808,8 +3926,8 @@ SELECT w.id, w.tenant, w.run, w.stopping, w.running, w.held FROM punctual.workfl
 WHERE NOT w.swept ORDER BY w.id LIMIT $1;
 
 -- read-wait
-SELECT s.wait, s.wake_at AS "wakeAt" FROM punctual.steps s WHERE s.id = $1::uuid AND s.released AND s.wait IS NOT
-  NULL;
+SELECT s.wait, s.wake_at AS "wakeAt", s.inner_workflow AS inner FROM punctual.steps s
+WHERE s.id = $1::uuid AND s.released AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL);
 
 -- read-waiting
 SELECT j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at AS "runAt", j.start_before AS "startBefore",
@@ -3831,12 +3949,12 @@ SELECT l.id, l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at AS "runAt", l.
 l.attempts + 1 AS fence, l.size_kib AS "sizeKib" FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked;
 
 -- read-waiting-steps
-SELECT s.id, s.workflow, s.tenant, s.wait FROM punctual.steps s
+SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner FROM punctual.steps s
 WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL;
 
 -- read-woken-steps
-SELECT s.id, s.workflow, s.tenant, s.wait, coalesce((SELECT w.held FROM punctual.workflows w WHERE w.id =
-  s.workflow), false) AS held
+SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner, coalesce((SELECT w.held FROM
+  punctual.workflows w WHERE w.id = s.workflow), false) AS held
 FROM punctual.steps s
 WHERE s.wake_at <= $1::bigint AND s.outcome IS NULL
   AND NOT EXISTS (SELECT 1 FROM punctual.outbox o WHERE o.job = s.id)
@@ -3857,7 +3975,9 @@ WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 -- read-workflow
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
 w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
-w.definition_version, w.schedule, w.occurrence FROM punctual.workflows w WHERE w.tenant = $1 AND w.id = $2::uuid;
+w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
+(SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow FROM punctual.workflows w
+  WHERE w.tenant = $1 AND w.id = $2::uuid;
 
 -- read-workflow-definition
 SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
@@ -4059,14 +4179,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ), changed AS (
-  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-    wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $18::boolean[])
-    u(id, parents_left, ok, bad, released, wake_at, parked)
+  UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad,
+    released = u.released, wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL,
+    inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $21::boolean[],
+    $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parked, parents)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), removed AS (
+  DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_below AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_above AS (
+  DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
-  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-    stopping = NULL, ended_at = NULL
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -4126,14 +4253,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id
 ), changed AS (
-  UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-    wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $18::boolean[])
-    u(id, parents_left, ok, bad, released, wake_at, parked)
+  UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad,
+    released = u.released, wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL,
+    inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $21::boolean[],
+    $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parked, parents)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
+), removed AS (
+  DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_below AS (
+  DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
+), cut_above AS (
+  DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
-  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-    stopping = NULL, ended_at = NULL
+  UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -4142,8 +4276,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
-  SELECT $2::bigint, $19::uuid, $20::bigint, $21::text, $22::uuid, $23::text, $24::text, $25::text, $26::text,
-    $27::text, $28::text, $29::json, $30::json, $31::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $22::uuid, $23::bigint, $24::text, $25::uuid, $26::text, $27::text, $28::text, $29::text,
+    $30::text, $31::text, $32::json, $33::json, $34::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- replace-later
@@ -4293,8 +4427,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, jobs_requeued)
   SELECT $4::bigint, tenant, count(*) FILTER (WHERE outcome <> 'lost'), count(*) FILTER (WHERE outcome = 'lost')
   FROM again GROUP BY tenant
-), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN array_agg(id) END AS ids
-  FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
+), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT id FROM
+  again) END AS ids FROM again) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- rotate-api-key
 WITH forgotten AS (
@@ -4616,6 +4750,16 @@ FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_compl
   workflows_failed, workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded,
   batches_failed, batches_cancelled, batches_timed_out, lateness_ms, lateness FROM punctual.tallies) t
 WHERE $1::text IS NULL OR tenant = $1;
+
+-- tie-inner-workflow
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), tied AS (
+  UPDATE punctual.steps s SET inner_workflow = $5::uuid, wake_at = NULL
+  WHERE s.id = $4::uuid AND EXISTS (SELECT 1 FROM term) RETURNING s.id
+), answer AS (
+  UPDATE punctual.workflows w SET outer_step = $4::uuid, depth = $6::int
+  WHERE w.id = $5::uuid AND EXISTS (SELECT 1 FROM tied) RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- unpark-steps
 WITH term AS (SELECT 1 AS held FROM punctual.leases

@@ -1,6 +1,7 @@
 import type { EndState } from '../src/core/job.js';
 import { decideStep, weightOf } from '../src/core/workflow/run-if.js';
 import type { FailurePolicy, RunIf } from '../src/core/workflow.js';
+import type { Draft } from '../src/store/add-steps.js';
 import type { GraphStepRow } from '../src/store/reopen-steps.js';
 import type {
   EndedWorkflow,
@@ -10,6 +11,7 @@ import type {
   ReadSource,
   StepCounts,
 } from '../src/store/workflow-portions.js';
+import { planAddition } from '../src/workflow/plan-addition.js';
 import { planReopening } from '../src/workflow/plan-reopening.js';
 
 /** The tables of one workflow in memory, which are read and written as the statements of the store do it. */
@@ -39,20 +41,85 @@ export class ModelShard {
   private failed = 0;
   stopping: ReadSource['stopping'] = null;
 
+  /** With the steps that were added, and with these among the parents of those that joined. */
+  readonly graph: ModelStep[];
+
   constructor(
-    private readonly graph: readonly ModelStep[],
+    graph: readonly ModelStep[],
     private readonly onFailure: FailurePolicy,
   ) {
+    this.graph = [...graph];
     this.stepsLeft = graph.length;
     for (const { id, parents, runIf } of graph) {
       const isRoot = parents.length === 0;
       const counts = { parents: parents.length, parentsLeft: parents.length, ok: 0, bad: 0 };
-      const rest = { outcome: null, delayMs: 0, wait: null, refers: false };
+      const rest = { outcome: null, delayMs: 0, wait: null, inner: false, refers: false };
       this.steps.set(id, { id, runIf, ...counts, released: isRoot, ...rest });
       (isRoot ? this.live : this.blocked).add(id);
       for (const parent of parents) this.children.set(parent, [...(this.children.get(parent) ?? []), id]);
     }
     for (const theirs of this.children.values()) theirs.sort();
+  }
+
+  /** The steps that wait for a step and are not decided about. */
+  undecidedChildren(id: string): string[] {
+    return (this.children.get(id) ?? []).filter((child) => {
+      const { released, outcome } = this.steps.get(child)!;
+      return !released && outcome === null;
+    });
+  }
+
+  /** Adds steps as the statement does; to be called when every end is counted. */
+  add(added: readonly ModelStep[], joiners: readonly string[]): void {
+    const known = new Map(
+      [...this.steps.values()].map(({ id, outcome, bad }) => [
+        id,
+        { id, name: id, outcome, bad, addedBy: null },
+      ]),
+    );
+    const drafts = added.map(
+      ({ id, parents, runIf }): Draft => ({
+        ...{ id, name: id, runIf, delayMs: 0, wait: null, inner: null, refers: false, after: parents },
+        make: (blocked) => ({ row: { id }, blocked }) as ReturnType<Draft['make']>,
+      }),
+    );
+    const plan = planAddition(drafts, { known, joiners, lastPlace: 0, events: new Set() }, 0);
+    for (const { row, blocked, parents, parentsLeft, ok, bad, released } of plan.steps) {
+      const { id, runIf } = added.find((step) => step.id === row.id)!;
+      const rest = { outcome: null, delayMs: 0, wait: null, inner: false, refers: false };
+      this.steps.set(id, { id, runIf, parents, parentsLeft, ok, bad, released, ...rest });
+      (blocked ? this.blocked : this.live).add(id);
+    }
+    for (const [i, parent] of plan.edges.parents.entries()) {
+      const children = [...(this.children.get(parent) ?? []), plan.edges.children[i]!];
+      this.children.set(parent, children.sort());
+    }
+    for (const id of joiners) {
+      const step = this.steps.get(id)!;
+      step.parents += added.length;
+      step.parentsLeft += added.length;
+      const place = this.graph.findIndex((each) => each.id === id);
+      const joined = this.graph[place]!;
+      this.graph[place] = { ...joined, parents: [...joined.parents, ...added.map((each) => each.id)] };
+    }
+    this.graph.push(...added);
+    this.stepsLeft += added.length;
+    for (const { id, state } of plan.skipped) this.endBlocked(id, state);
+  }
+
+  /** The steps with every one behind its parents. */
+  inOrder(): ModelStep[] {
+    const placed = new Set<string>();
+    const order: ModelStep[] = [];
+    while (order.length < this.graph.length) {
+      const next = this.graph.filter(
+        ({ id, parents }) => !placed.has(id) && parents.every((parent) => placed.has(parent)),
+      );
+      if (next.length === 0) throw new Error('the steps wait for each other');
+      for (const step of next) placed.add(step.id);
+      order.push(...next);
+    }
+    return order;
   }
 
   /** Runs a live job to its end. */
@@ -90,6 +157,7 @@ export class ModelShard {
       ({ job: id }): ReadSource => ({
         ...{ id, bad: this.steps.get(id)!.bad, ...workflow, running: 'finish', stopping: this.stopping },
         ...{ stepsLeft: this.stepsLeft, failed: this.failed, held: false },
+        ...{ outerStep: null, outerWorkflow: null, innerRunning: null },
       }),
     );
     return { edges: edges.slice(0, limit), sources };
@@ -99,7 +167,14 @@ export class ModelShard {
   reopen(chosen: ReadonlySet<string>): void {
     const rows = this.graph.map(({ id, runIf }): GraphStepRow => {
       const { outcome, released } = this.steps.get(id)!;
-      const rest = { wait: null, refers: false, hasHistory: true, ranOnce: false };
+      const rest = {
+        wait: null,
+        inner: false,
+        refers: false,
+        addedBy: null,
+        hasHistory: true,
+        ranOnce: false,
+      };
       return { id, name: id, runIf, outcome, finishedAt: outcome === null ? null : 1, released, ...rest };
     });
     const edges = this.graph.flatMap(({ id, parents }) => parents.map((parent) => ({ parent, child: id })));

@@ -5,9 +5,9 @@ import { countsJobs } from '../core/quotas.js';
 import { IdPath } from '../core/schemas/query.js';
 import { validate } from '../core/schemas/validate.js';
 import { AddedSteps, StepAddition, StepAdditionEnvelope } from '../core/schemas/workflow.js';
-import { parseAdditions } from '../core/workflow/parse-workflow.js';
+import { allSteps, parseAdditions } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS } from '../core/workflow.js';
-import { reachWith } from '../store/new-workflow.js';
+import { reachWith, withInner } from '../store/new-workflow.js';
 import { readJob } from '../store/read-job.js';
 import { readStepsNamed, readWorkflow } from '../store/read-workflows.js';
 import { draftSteps } from '../workflow/draft-steps.js';
@@ -66,13 +66,16 @@ async function addSteps(
     if (!job || !mayReport(caller, job))
       throw new PunctualError('JOB_NOT_FOUND', `There is no job ${by.jobId}.`);
   }
-  const tasks = await findTasks(shard, tenant, Object.values(jobs));
-  const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
-  const { forms, steps } = await parseAdditions(jobs, context);
+  const tasks = await findTasks(shard, tenant, [...allSteps(jobs)]);
+  const { forms, steps } = await parseAdditions(jobs, {
+    ...submissionContext(node, shard, tasks),
+    ...{ maxBulkBytes: node.config.maxBulkBytes, depth: workflow.depth },
+  });
   const limits = 'jobId' in caller ? caller.limits : limitsOf(caller);
   const quotas = await shard.quotas.of(tenant);
-  for (const { name, wait, definition, payload } of steps) {
-    if (limits && wait === null && !isWithin(limits, definition)) {
+  const all = withInner<(typeof steps)[number]>(steps);
+  for (const { name, wait, inner, definition, payload } of all) {
+    if (limits && wait === null && inner === null && !isWithin(limits, definition)) {
       const task = definition.task === null ? 'a target of its own' : `task ${definition.task}`;
       throw forbidden(
         `The key of the worker is restricted: it may not use queue ${definition.queue} with ${task}.`,
@@ -83,7 +86,7 @@ async function addSteps(
   const createdBy = 'jobId' in caller ? workflow.created_by : caller.actor;
   const owner = { tenant, createdBy, traceparent, isCounted: quotas !== null && countsJobs(quotas) };
   const definitions = steps.map(({ definition }) => definition);
-  const isNew = await withinRate(shard, tenant, quotas, steps.length, () =>
+  const isNew = await withinRate(shard, tenant, quotas, all.length, () =>
     shard.submitter.addSteps(owner, definitions, (resolved, made) =>
       leader.workflows.add({
         ...{ tenant, workflow: id, by, join, forms, made },

@@ -3,7 +3,7 @@ import { AUDIT_ACTIONS } from '../core/audit.js';
 import { ROUTES } from './routes.js';
 
 /** Submissions are not recorded: the job, workflow or batch itself says who made it and when. */
-const SUBMISSIONS = ['submitJob', 'submitJobs', 'submitWorkflow', 'submitBatch'];
+const SUBMISSIONS = ['submitJob', 'submitJobs', 'submitWorkflow', 'rerunWorkflow', 'submitBatch'];
 /** The protocol of workers and of nodes. */
 const PROTOCOL = ['work', 'attempt', 'node'];
 

@@ -117,6 +117,7 @@ describe('a job as the API shows it', () => {
       dependsOn: [],
       dependents: [],
       ancestors: [],
+      descendants: [],
       attempts: [],
     });
   });

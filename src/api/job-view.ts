@@ -115,6 +115,8 @@ export class JobView extends JsonText {
       dependsOn: this.relatives?.dependsOn ?? [],
       dependents: this.relatives?.dependents ?? [],
       ancestors: this.relatives?.ancestors ?? [],
+      descendants: this.relatives?.descendants ?? [],
+      ...(this.relatives && this.relatives.cut.length > 0 && { relativesCut: this.relatives.cut }),
       attempts,
       ...(omitted.length > 0 && { omitted }),
     };

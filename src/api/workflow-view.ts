@@ -1,46 +1,163 @@
-import type { AddedSteps, ListedWorkflow, Workflow, WorkflowStepView } from '../core/workflow.js';
-import type { EdgeRow, NamedStepRow, StepRow, WorkflowRow } from '../store/read-workflows.js';
+import type { JobState } from '../core/job.js';
+import { addAll } from '../core/long-lists.js';
+import { TimeSlice } from '../core/time-slice.js';
+import { FIRST_UUID } from '../core/uuid.js';
+import { criticalPath as findPath, longestSteps, type TimedStep } from '../core/workflow/critical-path.js';
+import type { AddedSteps, CriticalPath, ListedWorkflow, RunIf, WorkflowStepView } from '../core/workflow.js';
+import type { Queryable } from '../store/database.js';
+import {
+  type NamedStepRow,
+  type PlacedStepRow,
+  readSteps,
+  readStepTimes,
+  type WorkflowRow,
+} from '../store/read-workflows.js';
 import type { NewWorkflow } from '../store/submit-workflow.js';
 import { JsonText } from './json-text.js';
 
-/** A workflow as the API shows it; its text is made when it is read. */
+/** Steps that one statement reads. */
+const PORTION = 1_000;
+/** Steps that are worked on before the time slice is checked again. */
+const LOOK_EVERY = 100;
+/** The most steps of the critical path that are shown. */
+const MOST_OF_PATH = 1_000;
+
+/** A workflow as the API shows it. */
 export class WorkflowText extends JsonText {
-  constructor(
-    private readonly row: WorkflowRow,
-    private readonly steps: readonly StepRow[],
-    private readonly edges: readonly EdgeRow[],
-  ) {
+  constructor(readonly text: string) {
     super();
   }
+}
 
-  get text(): string {
-    const names = new Map(this.steps.map(({ id, name }) => [id, name]));
-    const parents = new Map<string, string[]>();
-    for (const { parent, child } of this.edges) {
-      const name = names.get(parent)!;
-      const known = parents.get(child);
-      if (known) known.push(name);
-      else parents.set(child, [name]);
-    }
-    const jobs: Record<string, WorkflowStepView> = {};
-    for (const step of this.steps) {
-      const addedBy = step.added_by === null ? null : (names.get(step.added_by) ?? null);
-      jobs[step.name] = stepView(step, parents.get(step.id) ?? [], addedBy);
-    }
-    const workflow: Workflow = { ...listedWorkflow(this.row), jobs };
-    return JSON.stringify(workflow);
+/** A step as it is shown; every step is behind its parents. */
+interface ShownStep extends TimedStep {
+  readonly id: string;
+  readonly name: string;
+  readonly state: JobState;
+  readonly runIf: RunIf;
+  /** The step that added it. */
+  readonly addedBy: string | null;
+  /** The workflow that it has started. */
+  readonly workflow: string | null;
+}
+
+/** Reads the steps of a workflow and writes it. Both go in portions, so that ten thousand steps hold up nobody. */
+export async function viewOfStored(db: Queryable, row: WorkflowRow, now: number): Promise<WorkflowText> {
+  const steps = await readShown(db, row);
+  const path = await pathOf(db, row, steps, now);
+  return write(listedWorkflow(row), steps, path);
+}
+
+/** A new workflow is as it was stored, whatever has become of it since. */
+export function viewOfNew(workflow: NewWorkflow): Promise<WorkflowText> {
+  const { id, tenant, name, key, onFailure, running, edges, createdAt, createdBy, rerunOf } = workflow;
+  const { definition, scheduled } = workflow;
+  const parents = workflow.steps.map((): number[] => []);
+  for (const [i, parent] of edges.parents.entries()) parents[edges.children[i]!]!.push(parent);
+  const steps = workflow.steps.map(
+    ({ name: step, row, blocked, runIf }, i): ShownStep => ({
+      ...{ id: row.id, name: step, runIf, addedBy: null, workflow: null, finishedAt: null },
+      ...{ parents: parents[i]!.sort(inOrder), state: blocked ? 'blocked' : 'pending' },
+    }),
+  );
+  const listed: ListedWorkflow = {
+    ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
+    scheduledAt: maybeTime(scheduled?.occurrence ?? null),
+    ...{ state: 'running', run: 1, onFailure, running, stopping: null },
+    ...{ held: false, rerunOf, parent: null },
+    progress: { steps: steps.length, ended: 0, failed: 0 },
+    createdAt: time(createdAt),
+    createdBy,
+    endedAt: null,
+  };
+  const first = { name: steps[0]!.name, state: steps[0]!.state, waitedMs: 0, ranMs: 0, totalMs: 0 };
+  return write(listed, steps, { totalMs: 0, waitedMs: 0, ranMs: 0, steps: [first], left: 0 });
+}
+
+async function readShown(db: Queryable, { tenant, id }: WorkflowRow): Promise<ShownStep[]> {
+  const rows: PlacedStepRow[] = [];
+  for (let after = FIRST_UUID; ; ) {
+    const page = await readSteps(db, tenant, id, after, PORTION);
+    addAll(rows, page);
+    if (page.length < PORTION) break;
+    after = page.at(-1)!.id;
   }
+  rows.sort((a, b) => a.place - b.place);
+  const indexes = new Map(rows.map((row, i) => [row.id, i]));
+  const slice = new TimeSlice();
+  const steps: ShownStep[] = [];
+  for (const [i, row] of rows.entries()) {
+    if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
+    const { name, state, run_if: runIf, finished_at: finishedAt } = row;
+    const parents =
+      row.parents === null ? [] : row.parents.split(',').flatMap((each) => indexes.get(each) ?? []);
+    const adder = row.added_by === null ? undefined : indexes.get(row.added_by);
+    const addedBy = adder === undefined ? null : rows[adder]!.name;
+    steps.push({
+      ...{ id: row.id, name, state, runIf, addedBy, workflow: row.inner_workflow, finishedAt },
+      parents: parents.sort(inOrder),
+    });
+  }
+  return steps;
+}
+
+function inOrder(a: number, b: number): number {
+  return a - b;
+}
+
+/** The critical path with what its steps spent waiting and running, as the jobs tell it. */
+async function pathOf(
+  db: Queryable,
+  { tenant, created_at }: WorkflowRow,
+  all: readonly ShownStep[],
+  now: number,
+): Promise<CriticalPath> {
+  const path = findPath(all, created_at, now);
+  const { steps, left } = longestSteps(path, MOST_OF_PATH);
+  const asked = steps.map(({ index, from }) => ({ ...all[index]!, from }));
+  const starts = await readStepTimes(db, tenant, asked);
+  const shown = steps.map(({ index, from, until }) => {
+    const { id, name, state } = all[index]!;
+    const startedAt = starts.get(id) ?? until;
+    // A worker's clock may be a little ahead of or behind the database's.
+    const waitedMs = Math.max(0, Math.min(startedAt, until) - from);
+    return { name, state, waitedMs, ranMs: until - from - waitedMs, totalMs: until - from };
+  });
+  return {
+    totalMs: (path.at(-1)?.until ?? created_at) - created_at,
+    waitedMs: shown.reduce((sum, { waitedMs }) => sum + waitedMs, 0),
+    ranMs: shown.reduce((sum, { ranMs }) => sum + ranMs, 0),
+    ...{ steps: shown, left },
+  };
+}
+
+async function write(
+  listed: ListedWorkflow,
+  steps: readonly ShownStep[],
+  criticalPath: CriticalPath,
+): Promise<WorkflowText> {
+  const slice = new TimeSlice();
+  const texts: string[] = [];
+  for (const [i, { name, parents, finishedAt, ...rest }] of steps.entries()) {
+    if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
+    const after = parents.map((parent) => steps[parent]!.name);
+    const step: WorkflowStepView = { ...rest, after, finishedAt: maybeTime(finishedAt) };
+    texts.push(`${JSON.stringify(name)}:${JSON.stringify(step)}`);
+  }
+  const head = JSON.stringify({ ...listed, criticalPath }).slice(0, -1);
+  return new WorkflowText(`${head},"jobs":{${texts.join(',')}}}`);
 }
 
 /** Steps that were added to a workflow. */
 export function addedSteps(workflow: string, steps: readonly NamedStepRow[]): AddedSteps {
-  const jobs = steps.map((step) => [step.name, stepView(step, step.after, step.adder)] as const);
+  const jobs = steps.map((row) => {
+    const { id, name, state, after, run_if: runIf, adder: addedBy, inner_workflow: workflow } = row;
+    const step: WorkflowStepView = {
+      ...{ id, state, after, runIf, addedBy, workflow, finishedAt: maybeTime(row.finished_at) },
+    };
+    return [name, step] as const;
+  });
   return { workflow, jobs: Object.fromEntries(jobs) };
-}
-
-function stepView(step: StepRow, after: readonly string[], addedBy: string | null): WorkflowStepView {
-  const { id, state, run_if: runIf, finished_at } = step;
-  return { id, state, after, runIf, addedBy, finishedAt: maybeTime(finished_at) };
 }
 
 /** A workflow without its steps. */
@@ -52,36 +169,11 @@ export function listedWorkflow(row: WorkflowRow): ListedWorkflow {
     ...{ state, run, onFailure: row.on_failure, running: row.running, stopping },
     ...{ held, rerunOf: row.rerun_of },
     progress: { steps, ended: steps - steps_left, failed },
+    parent:
+      row.outer_workflow && row.outer_step ? { workflow: row.outer_workflow, job: row.outer_step } : null,
     createdAt: time(row.created_at),
     createdBy: row.created_by,
     endedAt: maybeTime(row.ended_at),
-  };
-}
-
-/** A new workflow is as it was stored, whatever has become of it since. */
-export function viewOfNew(workflow: NewWorkflow): Workflow {
-  const { id, tenant, name, key, onFailure, running, steps, edges, createdAt, createdBy } = workflow;
-  const { definition, scheduled } = workflow;
-  const after = steps.map((): string[] => []);
-  for (const [i, parent] of edges.parents.entries()) after[edges.children[i]!]!.push(steps[parent]!.name);
-  return {
-    ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
-    scheduledAt: maybeTime(scheduled?.occurrence ?? null),
-    ...{ state: 'running', run: 1, onFailure, running, stopping: null },
-    ...{ held: false, rerunOf: workflow.rerunOf },
-    progress: { steps: steps.length, ended: 0, failed: 0 },
-    createdAt: time(createdAt),
-    createdBy,
-    endedAt: null,
-    jobs: Object.fromEntries(
-      steps.map(({ name: step, row, blocked, runIf }, i): [string, WorkflowStepView] => [
-        step,
-        {
-          ...{ id: row.id, state: blocked ? 'blocked' : 'pending', after: after[i]!, runIf },
-          ...{ addedBy: null, finishedAt: null },
-        },
-      ]),
-    ),
   };
 }
 

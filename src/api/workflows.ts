@@ -7,21 +7,24 @@ import {
   WorkflowListQuery,
   WorkflowPage,
   WorkflowRequest,
+  WorkflowRerun,
   WorkflowRetry,
   WorkflowView as WorkflowSchema,
 } from '../core/schemas/workflow.js';
 import { parsePayload } from '../core/submission.js';
 import { LAST_UUID } from '../core/uuid.js';
-import { parseWorkflow, readWorkflowForm } from '../core/workflow/parse-workflow.js';
+import {
+  allSteps,
+  type ParsedWorkflow,
+  parseInnerStep,
+  parseWorkflow,
+  readWorkflowForm,
+  type WorkflowContext,
+} from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
-import {
-  listWorkflows,
-  readGraph,
-  readSteps,
-  readWorkflow,
-  type WorkflowRow,
-} from '../store/read-workflows.js';
+import { withInner } from '../store/new-workflow.js';
+import { listWorkflows, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import type { Requested } from '../store/requested.js';
 import type { NewWorkflow } from '../store/submit-workflow.js';
 import { notFound } from '../workflow/workflows.js';
@@ -31,6 +34,7 @@ import { answerOf } from './idempotency.js';
 import { findTasks, submissionContext } from './jobs.js';
 import { writePage } from './page-text.js';
 import { mustFitPayload, withinRate } from './quota-checks.js';
+import { submittedWorkflow } from './rerun-workflow.js';
 import { limitsOf, mustAllow, reachesWorkflow } from './restrictions.js';
 import {
   Answer,
@@ -44,7 +48,7 @@ import {
 } from './route.js';
 import type { Shard } from './shard.js';
 import { graphOf, ofDefinition } from './workflow-definitions.js';
-import { listedWorkflow, viewOfNew, WorkflowText } from './workflow-view.js';
+import { listedWorkflow, viewOfNew, viewOfStored, type WorkflowText } from './workflow-view.js';
 
 /** The signal of a call that does not wait. */
 const NEVER = new AbortController().signal;
@@ -204,6 +208,22 @@ export const workflowRoutes: readonly Route[] = [
     },
   }),
   route({
+    id: 'rerunWorkflow',
+    method: 'POST',
+    path: '/v1/workflows/:id/rerun',
+    tag: 'workflows',
+    summary:
+      'Submit a workflow again as it was submitted: the same graph and payloads as a new workflow, whether it has ended or not. ' +
+      'It has no key unless one is given. 410 if jobs of its steps have left history.',
+    scope: 'submit',
+    params: IdPath,
+    body: json(WorkflowRerun, { optional: true }),
+    answers: { 201: WorkflowSchema, 200: WorkflowSchema },
+    idempotent: true,
+    run: ({ node, caller, params: { id }, body: { key = null }, call }) =>
+      rerunWorkflow(node, caller, id, key, call),
+  }),
+  route({
     id: 'sendWorkflowEvent',
     method: 'POST',
     path: '/v1/workflows/:id/events',
@@ -249,28 +269,71 @@ async function submitWorkflow(
   node: NodeContext,
   caller: Caller,
   body: unknown,
-  { traceparent, keeper }: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+  call: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
 ): Promise<Answer> {
-  const { tenant, actor } = caller;
+  const { tenant } = caller;
   const shard = node.shardOf(tenant);
   const read = readWorkflowForm(body);
   const { form, definition } =
     'definition' in read ? await graphOf(shard, caller, read) : { form: read, definition: null };
-  const tasks = await findTasks(shard, tenant, Object.values(form.jobs));
-  const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
+  const context = await contextFor(node, shard, tenant, form.jobs);
   const parsed = await parseWorkflow(form, context).catch((error: unknown) => {
     throw definition ? ofDefinition(error) : error;
   });
+  return storeWorkflow(shard, caller, parsed, definition, call);
+}
+
+/** The limits for the steps of a workflow, and what their tasks say. */
+async function contextFor(
+  node: NodeContext,
+  shard: Shard,
+  tenant: string,
+  jobs: Readonly<Record<string, unknown>>,
+): Promise<WorkflowContext> {
+  const tasks = await findTasks(shard, tenant, [...allSteps(jobs)]);
+  return { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
+}
+
+/** Submits a workflow again; a version of a definition that it was started from is there for as long as it is. */
+async function rerunWorkflow(
+  node: NodeContext,
+  caller: Caller,
+  id: string,
+  key: string | null,
+  call: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+): Promise<Answer> {
+  const shard = node.shardOf(caller.tenant);
+  const row = await mustRead(shard, caller, id);
+  const parseInner = async (text: string) => {
+    const { jobs } = JSON.parse(text) as { readonly jobs: Record<string, unknown> };
+    return parseInnerStep(text, await contextFor(node, shard, caller.tenant, jobs));
+  };
+  const now = shard.clock.now();
+  const maxBytes = MANY_PAYLOADS(node.config);
+  const parsed = await submittedWorkflow(shard.hot, row, key, { now, maxBytes, parseInner });
+  return storeWorkflow(shard, caller, parsed, listedWorkflow(row).definition, call);
+}
+
+/** Stores a workflow, or answers with the one that has its key. */
+async function storeWorkflow(
+  shard: Shard,
+  caller: Caller,
+  parsed: ParsedWorkflow,
+  definition: NewWorkflow['definition'],
+  { traceparent, keeper }: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+): Promise<Answer> {
+  const { tenant, actor } = caller;
   const quotas = await shard.quotas.of(tenant);
-  for (const { name, wait, definition, payload } of parsed.steps) {
-    if (limitsOf(caller) && wait === null) mustAllow(caller, definition);
+  const all = withInner(parsed.steps);
+  for (const { name, wait, inner, definition, payload } of all) {
+    if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
     if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
   }
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };
-  const answerTo = (workflow: NewWorkflow) =>
-    new Answer(201, viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
-  return withinRate(shard, tenant, quotas, parsed.steps.length, async () => {
+  const answerTo = async (workflow: NewWorkflow) =>
+    new Answer(201, await viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
+  return withinRate(shard, tenant, quotas, all.length, async () => {
     for (let tries = 1; ; tries += 1) {
       const stored = await shard.submitter.submitWorkflow(
         owner,
@@ -278,12 +341,12 @@ async function submitWorkflow(
         definition,
         keeper &&
           (async (db, { workflow }) => {
-            if (workflow) await keeper.keep(db, answerTo(workflow));
+            if (workflow) await keeper.keep(db, await answerTo(workflow));
           }),
       );
       if (stored?.workflow) return answerTo(stored.workflow);
       const known = stored && (await readWorkflow(shard.hot, tenant, stored.id));
-      if (known) return repeated(shard.hot, caller, known);
+      if (known) return repeated(shard, caller, known);
       if (tries === KEY_TRIES) {
         const detail = 'The workflow of this key cannot be read; try again.';
         throw new PunctualError('DATABASE_UNAVAILABLE', detail, { retryAfter: 1 });
@@ -292,12 +355,12 @@ async function submitWorkflow(
   });
 }
 
-async function repeated(db: Queryable, caller: Caller, row: WorkflowRow): Promise<Answer> {
+async function repeated(shard: Shard, caller: Caller, row: WorkflowRow): Promise<Answer> {
   if (!reachesWorkflow(caller, row)) {
     const detail = 'The key belongs to a workflow that your key does not reach; nothing was stored.';
     throw new PunctualError('FORBIDDEN', detail);
   }
-  return new Answer(200, await viewOf(db, row), { location: `/v1/workflows/${row.id}` });
+  return new Answer(200, await viewOf(shard, row), { location: `/v1/workflows/${row.id}` });
 }
 
 /** Waits for the end of the workflow up to `waitMs`; 0 answers at once. */
@@ -312,7 +375,7 @@ async function awaitWorkflow(
   for (;;) {
     const row = await mustRead(shard, caller, id);
     const left = deadline - performance.now();
-    if (row.ended_at !== null || left <= 0 || signal.aborted) return viewOf(shard.hot, row);
+    if (row.ended_at !== null || left <= 0 || signal.aborted) return viewOf(shard, row);
     if (!(await shard.ends.wait({ tenant: caller.tenant, id }, left, signal)))
       return viewWorkflow(shard, caller, id);
   }
@@ -324,12 +387,11 @@ async function viewWorkflow(
   id: string,
   db: Queryable = shard.hot,
 ): Promise<WorkflowText> {
-  return viewOf(db, await mustRead(shard, caller, id, db));
+  return viewOf(shard, await mustRead(shard, caller, id, db), db);
 }
 
-async function viewOf(db: Queryable, row: WorkflowRow): Promise<WorkflowText> {
-  const steps = await readSteps(db, row.tenant, row.id);
-  return new WorkflowText(row, steps, await readGraph(db, row.tenant, row.id));
+function viewOf(shard: Shard, row: WorkflowRow, db: Queryable = shard.hot): Promise<WorkflowText> {
+  return viewOfStored(db, row, shard.clock.now());
 }
 
 async function mustRead(

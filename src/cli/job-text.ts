@@ -1,5 +1,5 @@
 import { humanDuration } from '../core/duration.js';
-import type { Job, JobError, JobState, ListedJob } from '../core/job.js';
+import type { Job, JobError, JobState, ListedJob, RelativeList } from '../core/job.js';
 import { indented } from '../core/log-line.js';
 import type { Style } from '../core/paint.js';
 import type { Cell, Column, Output } from './output.js';
@@ -123,6 +123,9 @@ export function jobDetails(output: Output, job: Job): string {
     ['queue', `${job.queue} (priority ${job.priority})`],
     ['key', job.key],
     ['created', `${job.createdAt} by ${job.createdBy}`],
+    ['workflow', job.workflow],
+    ['steps before', relativesText(job, 'dependsOn', 'ancestors')],
+    ['steps behind', relativesText(job, 'dependents', 'descendants')],
     [
       'schedule',
       job.schedule && `${job.schedule}${job.scheduledAt === null ? '' : ` at ${job.scheduledAt}`}`,
@@ -146,6 +149,14 @@ export function jobDetails(output: Output, job: Job): string {
   ]);
   const stack = job.error?.stack ? `\n${output.paint('dim', indented(job.error.stack))}\n` : '';
   return details + stack + attemptTable(output, job);
+}
+
+/** How many steps are next to a job in its workflow, and how many there are in that direction. */
+function relativesText(job: Job, near: RelativeList, all: RelativeList): string | null {
+  if (job[all].length === 0) return null;
+  const count = (list: RelativeList) =>
+    `${job[list].length}${job.relativesCut?.includes(list) ? ' or more' : ''}`;
+  return `${count(near)} (${count(all)} in all)`;
 }
 
 /** The start that was late is that of the first attempt; the due time and the start above it are those of the last. */

@@ -84,6 +84,7 @@ const job = (fields: Partial<Job> = {}): Job => ({
   dependsOn: [],
   dependents: [],
   ancestors: [],
+  descendants: [],
   attempts: [],
   ...fields,
 });

@@ -10,8 +10,9 @@ import { type Awaited, awaitEnd, follow } from './end-wait.js';
 import { type DrawnStep, drawGraph, toDot, toMermaid } from './graph-drawing.js';
 import { readJsonInput, readPayload } from './job-submit.js';
 import { durationMs, wholeNumber } from './option-values.js';
+import type { Output } from './output.js';
 import { WIDE, watched } from './watch.js';
-import { workflowDetails, workflowLine, workflowTable } from './workflow-text.js';
+import { criticalPathLine, workflowDetails, workflowLine, workflowTable } from './workflow-text.js';
 
 const ID = ['<id>', 'the id of the workflow'] as const;
 const FILE = ['<file>', 'a file with the workflow as JSON; - for stdin'] as const;
@@ -26,6 +27,8 @@ export function addWorkflowCommands(program: Command, cli: Cli): void {
   addWatchCommand(workflow, cli);
   addGraphCommand(workflow, cli);
   addRetryCommand(workflow, cli);
+  addRerunCommand(workflow, cli);
+  addHoldCommands(workflow, cli);
   addCancelCommand(workflow, cli);
   addEventCommand(workflow, cli);
 }
@@ -142,7 +145,7 @@ function addWatchCommand(workflow: Command, cli: Cli): void {
     let seen: Workflow | undefined;
     for await (seen of follow<Workflow>(api, awaited(args[0]!), signal)) {
       const line = workflowLine(seen);
-      const text = isScreen ? `${line}\n\n${drawGraph(stepsOf(seen), output.screen)}` : line;
+      const text = isScreen ? `${line}\n\n${drawWorkflow(seen, output)}` : line;
       if (text === last) continue;
       last = text;
       output.document(seen, () =>
@@ -173,10 +176,16 @@ function addGraphCommand(workflow: Command, cli: Cli): void {
     const steps = stepsOf(shown);
     output.document(shown, () => {
       if (options.dot) return toDot(shown.name, steps);
-      return options.mermaid ? toMermaid(steps) : drawGraph(steps, output.screen);
+      return options.mermaid ? toMermaid(steps) : drawWorkflow(shown, output);
     });
   };
   callsServer<GraphOptions>(cli, command, watched(command, show));
+}
+
+/** The graph, and below it what the states of the steps do not show. */
+function drawWorkflow(workflow: Workflow, { screen }: Output): string {
+  const hold = workflow.held ? 'on hold: no step starts\n' : '';
+  return `${drawGraph(stepsOf(workflow), screen)}${hold}${criticalPathLine(workflow, screen.width)}`;
 }
 
 function stepsOf({ jobs }: Workflow): DrawnStep[] {
@@ -197,6 +206,52 @@ function addRetryCommand(workflow: Command, cli: Cli): void {
     });
     output.document(changed, () => `${changed.id}  ${workflowLine(changed)}\n`);
   });
+}
+
+interface RerunOptions {
+  readonly key?: string;
+  readonly idempotencyKey?: string;
+}
+
+function addRerunCommand(workflow: Command, cli: Cli): void {
+  const command = workflow
+    .command('rerun')
+    .description('submit a workflow again as it was submitted, as a new one; prints its id')
+    .argument(...ID)
+    .option('--key <key>', 'the key of the new workflow; the same key again gives the same workflow')
+    .option(
+      '--idempotency-key <key>',
+      'the same command with the same key within 24 hours submits nothing more, and prints the same id',
+    );
+  callsServer<RerunOptions>(cli, command, async ({ api, output, options, args }) => {
+    const { key, idempotencyKey } = options;
+    const submitted = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/rerun`, {
+      body: { ...(key !== undefined && { key }) },
+      signal: cli.interrupted,
+      retry: key !== undefined,
+      ...repeatableWith(idempotencyKey, undefined),
+    });
+    output.document(submitted, () => `${submitted.id}\n`);
+  });
+}
+
+const HOLD_VERBS = {
+  hold: 'let no step of a workflow start until it is released; running steps finish',
+  release: 'let everything start that would have started while a workflow was on hold',
+};
+
+function addHoldCommands(workflow: Command, cli: Cli): void {
+  for (const [verb, description] of Object.entries(HOLD_VERBS)) {
+    const command = workflow
+      .command(verb)
+      .description(description)
+      .argument(...ID);
+    callsServer(cli, command, async ({ api, output, args }) => {
+      const request = { signal: cli.interrupted };
+      const changed = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/${verb}`, request);
+      output.document(changed, () => `${changed.id}  ${workflowLine(changed)}\n`);
+    });
+  }
 }
 
 function addCancelCommand(workflow: Command, cli: Cli): void {

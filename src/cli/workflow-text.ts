@@ -1,7 +1,9 @@
+import { humanDuration } from '../core/duration.js';
 import type { Style } from '../core/paint.js';
 import type { ListedWorkflow, Workflow, WorkflowState } from '../core/workflow.js';
 import { STATE_STYLES } from './job-text.js';
 import { type Cell, type Column, elapsed, type Output, relativeTime } from './output.js';
+import { truncate } from './text-width.js';
 
 /** Workflows as text. */
 
@@ -12,9 +14,9 @@ const WORKFLOW_STYLES: Readonly<Record<WorkflowState, Style>> = {
   cancelled: 'dim',
 };
 
-/** A state in its colour. */
-function stateCell(state: WorkflowState): Cell {
-  return { text: state, style: WORKFLOW_STYLES[state] };
+/** The state in its colour. */
+function stateOf({ state, held }: ListedWorkflow): Cell {
+  return held ? `${state} (on hold)` : { text: state, style: WORKFLOW_STYLES[state] };
 }
 
 const COLUMNS: readonly Column[] = [
@@ -32,7 +34,7 @@ const COLUMNS: readonly Column[] = [
 export function workflowTable(output: Output, workflows: readonly ListedWorkflow[], now: number): string {
   const rows = workflows.map((workflow): Cell[] => [
     workflow.id,
-    stateCell(workflow.state),
+    stateOf(workflow),
     workflow.name,
     `${workflow.progress.ended}/${workflow.progress.steps}`,
     String(workflow.progress.failed),
@@ -44,11 +46,12 @@ export function workflowTable(output: Output, workflows: readonly ListedWorkflow
 }
 
 /** How far a workflow is, on one line. */
-export function workflowLine({ state, progress, stopping }: Workflow): string {
+export function workflowLine({ state, progress, stopping, held }: Workflow): string {
   const { steps, ended, failed } = progress;
   const failures = failed > 0 ? `, ${failed} failed` : '';
   const stop = state === 'running' && stopping !== null ? `, stopping (${stopping})` : '';
-  return `${state}, ${ended} of ${steps} steps ended${failures}${stop}`;
+  const hold = held ? ', on hold' : '';
+  return `${state}, ${ended} of ${steps} steps ended${failures}${stop}${hold}`;
 }
 
 const STEP_COLUMNS: readonly Column[] = [
@@ -68,16 +71,18 @@ export function workflowDetails(output: Output, workflow: Workflow, now: number)
   const details = output.details([
     ['id', workflow.id],
     ['name', workflow.name],
-    ['state', stateCell(workflow.state)],
+    ['state', stateOf(workflow)],
     ['steps', workflowLine(workflow)],
     ['tenant', workflow.tenant],
     ['key', workflow.key],
+    ['rerun of', workflow.rerunOf],
     ['run', workflow.run > 1 ? String(workflow.run) : null],
     ['on failure', workflow.onFailure === 'stop' ? `stop, running steps ${workflow.running}` : 'continue'],
     ['created', `${workflow.createdAt} by ${workflow.createdBy}`],
     ['ended', workflow.endedAt],
     ['took', elapsed(workflow.createdAt, workflow.endedAt)],
   ]);
+  const path = criticalPathTable(output, workflow);
   const steps = Object.entries(workflow.jobs);
   const rows = steps
     .slice(0, MOST_STEPS_SHOWN)
@@ -93,5 +98,68 @@ export function workflowDetails(output: Output, workflow: Workflow, now: number)
     steps.length > MOST_STEPS_SHOWN
       ? `… ${steps.length - MOST_STEPS_SHOWN} more steps; --json shows all\n`
       : '';
-  return `${details}\n${output.table(STEP_COLUMNS, rows)}${more}`;
+  return `${details}\n${output.table(STEP_COLUMNS, rows)}${more}${path}`;
+}
+
+const PATH_COLUMNS: readonly Column[] = [
+  { header: 'CRITICAL PATH', shrink: 'name' },
+  { header: 'STATE', drop: 1 },
+  { header: 'WAITED', align: 'right' },
+  { header: 'RAN', align: 'right' },
+  { header: 'TOTAL', align: 'right' },
+];
+
+/** Steps of the critical path that a person reads: those that took longest. */
+const MOST_OF_PATH_SHOWN = 20;
+
+/** The steps that determined the end of a workflow, or determine how far it is; nothing before the first one has ended. */
+function criticalPathTable(output: Output, { criticalPath, progress }: Workflow): string {
+  if (progress.ended === 0) return '';
+  const { steps, left, totalMs, waitedMs, ranMs } = criticalPath;
+  const byLength = [...steps].sort((a, b) => b.totalMs - a.totalMs);
+  const shown = new Set(byLength.slice(0, MOST_OF_PATH_SHOWN));
+  const rows = steps
+    .filter((step) => shown.has(step))
+    .map((step): Cell[] => [
+      step.name,
+      { text: step.state, style: STATE_STYLES[step.state] },
+      humanDuration(step.waitedMs),
+      humanDuration(step.ranMs),
+      humanDuration(step.totalMs),
+    ]);
+  const hidden = steps.length - rows.length + left;
+  const others = hidden > 0 ? `(and ${hidden} shorter)` : '';
+  const sums: Cell[] = [
+    others === '' ? 'in all' : `in all ${others}`,
+    '',
+    humanDuration(waitedMs),
+    humanDuration(ranMs),
+    humanDuration(totalMs),
+  ];
+  return `\n${output.table(PATH_COLUMNS, [...rows, sums])}`;
+}
+
+/** The most names of steps on one line. */
+const MOST_NAMES = 20;
+
+/**
+ * The critical path on one line, for below a drawing; empty before the first step has ended. Where it does not fit, names in the
+ * middle are left out.
+ */
+export function criticalPathLine(
+  { criticalPath, progress }: Pick<Workflow, 'criticalPath' | 'progress'>,
+  width?: number,
+): string {
+  if (progress.ended === 0) return '';
+  const { steps, left, totalMs } = criticalPath;
+  const names = steps.map(({ name }) => name);
+  for (let shown = Math.min(names.length, MOST_NAMES); ; shown -= 1) {
+    const isWhole = shown === names.length && left === 0;
+    const first = names.slice(0, Math.ceil(shown / 2));
+    const last = names.slice(names.length - Math.floor(shown / 2));
+    const path = [...first, ...(isWhole ? [] : ['…']), ...last].join(' → ');
+    const line = `critical path (${humanDuration(totalMs)}): ${path}`;
+    if (width === undefined || line.length <= width || shown <= 1)
+      return `${width === undefined ? line : truncate(line, width)}\n`;
+  }
 }

@@ -5,6 +5,7 @@ import {
   hasEnded,
   type OnMemberFailure,
 } from '../core/batch.js';
+import { buildSubmission, type TaskOrName } from '../core/build-submission.js';
 import type { Duration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { JobSubmission } from '../core/job.js';
@@ -15,7 +16,6 @@ import { EndWait } from './end-wait.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
 import type { Jobs, ResultOptions } from './job-handle.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
-import { buildSubmission, type TaskOrName } from './task-submission.js';
 
 /** Options of a member of a batch; it has one attempt each time its batch starts. */
 export interface MemberOptions extends Omit<TaskDefaults, 'retry'> {

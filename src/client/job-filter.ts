@@ -1,9 +1,9 @@
+import { momentOf, withoutUndefined } from '../core/build-submission.js';
 import { parseDuration } from '../core/duration.js';
 import type { JobState } from '../core/job.js';
 import type { OptionNames } from '../core/known-options.js';
 import { scalarText } from '../core/payload-filter.js';
 import type { JobFilter } from '../core/wire.js';
-import { momentOf, withoutUndefined } from './task-submission.js';
 
 /** The filters of the list of jobs; moments may be dates, and texts such as `2h` mean so long ago. */
 export interface JobFilterOptions extends Omit<JobFilter, 'state' | 'since' | 'until'> {

@@ -1,3 +1,4 @@
+import { momentOf } from '../core/build-submission.js';
 import { PunctualError } from '../core/errors.js';
 import { isEnded, type Job, type JobPart, type ListedJob } from '../core/job.js';
 import type { Repetition } from '../core/keys.js';
@@ -7,7 +8,6 @@ import type { Transport } from '../transport/transport.js';
 import { EndWait } from './end-wait.js';
 import { filterQuery, JOB_FILTER_OPTIONS, type JobFilterOptions } from './job-filter.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
-import { momentOf } from './task-submission.js';
 
 /** Options of waiting for a result. */
 export interface ResultOptions {

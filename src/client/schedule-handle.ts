@@ -1,3 +1,4 @@
+import { buildSubmission, momentOf } from '../core/build-submission.js';
 import type { Duration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
@@ -9,7 +10,6 @@ import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core
 import type { Transport } from '../transport/transport.js';
 import { JobHandle, type Jobs } from './job-handle.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from './pages.js';
-import { buildSubmission, momentOf } from './task-submission.js';
 
 /** Options of a schedule; the defaults are those of the task, then those of the server. */
 export interface ScheduleOptions

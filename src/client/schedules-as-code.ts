@@ -1,3 +1,4 @@
+import type { TaskOrName } from '../core/build-submission.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { addAll } from '../core/long-lists.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
@@ -11,7 +12,6 @@ import {
   type ScheduleOptions,
   type ScheduleTiming,
 } from './schedule-handle.js';
-import type { TaskOrName } from './task-submission.js';
 
 /** A schedule that a program has in its code; `schedule()` makes it. */
 export interface ScheduleEntry {

@@ -1,83 +1,22 @@
+import {
+  checkAgainstSchema,
+  commonPart,
+  mustBeTask,
+  SUBMIT_OPTIONS,
+  type SubmitOptions,
+  submissionText,
+  withInput,
+} from '../core/build-submission.js';
 import { SETTINGS } from '../core/config.js';
-import type { Duration } from '../core/duration.js';
-import { asPunctualError, invalid, messageOf, PunctualError } from '../core/errors.js';
+import { asPunctualError, invalid, PunctualError } from '../core/errors.js';
 import type { JobSubmission } from '../core/job.js';
-import { type KeyMode, NOT_REPEATED, type Repetition } from '../core/keys.js';
-import { checkOptions, type OptionNames } from '../core/known-options.js';
+import { NOT_REPEATED, type Repetition } from '../core/keys.js';
+import { checkOptions } from '../core/known-options.js';
 import { checkRetry } from '../core/nested-options.js';
-import { type AnyTask, checkInput, TASK_DEFAULTS, type Task, type TaskDefaults } from '../core/task.js';
+import type { AnyTask } from '../core/task.js';
 import type { BulkAnswer } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
-
-/** Options of one job; the defaults are those of its task, then those of the server. */
-export interface SubmitOptions extends TaskDefaults {
-  /** When the job is due; default now. */
-  readonly runAt?: Date | string;
-  /** How long from now the job is due, e.g. `5s`; instead of `runAt`. */
-  readonly delay?: Duration;
-  /** A second submission with the same key returns the same job, so a submission can be repeated safely. */
-  readonly key?: string;
-  /** What happens if the key has a job already; default `keep`, which returns that job as it is. */
-  readonly keyMode?: KeyMode;
-  /** The window of the modes `debounce` and `throttle`, e.g. `5m`. */
-  readonly keyWindow?: Duration;
-  /** Jobs of the same key run one after another, or as many at once as `keyConcurrency` of their queue allows. */
-  readonly concurrencyKey?: string;
-  /** The job fails if it has not started by this time. */
-  readonly startBefore?: Date | string;
-  /** Whether the job waits until it is released. */
-  readonly hold?: boolean;
-}
-
-/** The names of the options of one job. */
-export const SUBMIT_OPTIONS: OptionNames<SubmitOptions> = {
-  ...TASK_DEFAULTS,
-  runAt: true,
-  delay: true,
-  key: true,
-  keyMode: true,
-  keyWindow: true,
-  concurrencyKey: true,
-  startBefore: true,
-  hold: true,
-};
-
-/**
- * A task, or its name, of which the compiler knows neither input nor output. Both are one parameter and not two
- * overloads: about a wrong input the compiler would say that the task is not a name.
- */
-export type TaskOrName<Input, Output> = string | Task<Input, Output>;
-
-/** The submission of one job: the options over the task's defaults, and the checked input. */
-export async function buildSubmission(
-  taskOrName: AnyTask | string,
-  input: unknown,
-  options: SubmitOptions,
-): Promise<JobSubmission> {
-  mustBeTask(taskOrName);
-  await checkAgainstSchema(taskOrName, input);
-  return withInput(commonPart(taskOrName, options), input);
-}
-
-/** The same for an input that refers to results of other jobs: its task can check it only when they are there. */
-export function buildOpenSubmission(
-  taskOrName: AnyTask | string,
-  input: unknown,
-  options: SubmitOptions,
-): JobSubmission {
-  mustBeTask(taskOrName);
-  return withInput(commonPart(taskOrName, options), input);
-}
-
-/** A program without types may pass anything: most often something that its module does not export. */
-function mustBeTask(given: unknown): void {
-  if (typeof given === 'string') return;
-  const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : undefined;
-  if (typeof name === 'string') return;
-  const detail = `must be a task made with task(), or the name of one; it is ${given === null ? 'null' : typeof given}`;
-  throw invalid([{ pointer: '/task', detail }]);
-}
 
 const SUBMIT_MANY = 'submitMany()';
 
@@ -139,62 +78,12 @@ export function isRepeatable({ key, keyMode = 'keep' }: JobSubmission): boolean 
   return key !== undefined && (keyMode === 'keep' || keyMode === 'replace');
 }
 
-/** The submission as JSON text; the error names the payload if that cannot be written as JSON. */
-export function submissionText(submission: JobSubmission): string {
-  try {
-    return JSON.stringify(submission);
-  } catch (thrown) {
-    throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: ${messageOf(thrown)}` }]);
-  }
-}
-
 function submissionTextOfBulk(submission: JobSubmission, index: number): string {
   try {
     return submissionText(submission);
   } catch (error) {
     return throwAbout(index, error);
   }
-}
-
-function commonPart(taskOrName: AnyTask | string, options: SubmitOptions): JobSubmission {
-  const definition = typeof taskOrName === 'string' ? null : taskOrName;
-  const { runAt, startBefore, ...rest } = options;
-  return {
-    ...definition?.defaults,
-    ...withoutUndefined(rest),
-    task: definition ? definition.name : (taskOrName as string),
-    ...(runAt !== undefined && { runAt: momentOf(runAt, 'runAt') }),
-    ...(startBefore !== undefined && { startBefore: momentOf(startBefore, 'startBefore') }),
-  };
-}
-
-function withInput(common: JobSubmission, input: unknown): JobSubmission {
-  if (input === undefined) return common;
-  // JSON.stringify would silently leave out such a property.
-  if (typeof input === 'function' || typeof input === 'symbol') {
-    throw invalid([{ pointer: '/payload', detail: `cannot be written as JSON: it is a ${typeof input}` }]);
-  }
-  return { ...common, payload: input };
-}
-
-/** Checks the input as the worker will see it, after JSON: dates are strings by then, methods are gone. */
-async function checkAgainstSchema(taskOrName: AnyTask | string, input: unknown): Promise<void> {
-  if (typeof taskOrName === 'string' || !taskOrName.schema) return;
-  const text = submissionText({ payload: input });
-  await checkInput(taskOrName, (JSON.parse(text) as { payload?: unknown }).payload ?? null);
-}
-
-/** A moment in the form of the API. */
-export function momentOf(moment: Date | string, field: string): string {
-  if (typeof moment === 'string') return moment;
-  if (Number.isNaN(moment.getTime()))
-    throw invalid([{ pointer: `/${field}`, detail: 'is not a valid date' }]);
-  return moment.toISOString();
-}
-
-/** The options without those that are undefined, which mean the default. */
-export function withoutUndefined<T extends object>(options: T): Partial<T> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
 }
 
 /** A bulk of several requests failed midway: the jobs in `submitted` are stored; whether later ones are is unknown. */

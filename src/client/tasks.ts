@@ -1,3 +1,4 @@
+import { withoutUndefined } from '../core/build-submission.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { checkRetry } from '../core/nested-options.js';
 import type { AnyTask } from '../core/task.js';
@@ -5,7 +6,6 @@ import type { TaskDefinition } from '../core/task-definition.js';
 import type { TaskView } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
-import { withoutUndefined } from './task-submission.js';
 
 /** What can be changed about a definition; null takes a field back to its default. */
 export type TaskChanges = { readonly [K in keyof TaskDefinition]?: TaskDefinition[K] | null };

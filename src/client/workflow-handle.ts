@@ -1,13 +1,13 @@
 import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
+import type { BuiltWorkflow } from '../core/workflow/workflow-builder.js';
 import type { ListedWorkflow, Workflow, WorkflowState } from '../core/workflow.js';
 import type { Transport } from '../transport/transport.js';
 import { EndWait } from './end-wait.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
 import type { Jobs, ResultOptions } from './job-handle.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
-import type { BuiltWorkflow } from './workflow-builder.js';
 
 /** Options of one start of a workflow. */
 export interface StartOptions extends RepeatableRequest {
@@ -28,9 +28,13 @@ export interface RetryWorkflowOptions {
   readonly from?: string;
 }
 
+/** How a workflow is submitted again; it has no key unless one is given. */
+export interface RerunOptions extends StartOptions {}
+
 /** The names of the options of a start. */
 export const START_OPTIONS: OptionNames<StartOptions> = { key: true, idempotencyKey: true };
 const RESULT_OPTIONS: OptionNames<ResultOptions> = { signal: true };
+const RERUN_OPTIONS: OptionNames<RerunOptions> = START_OPTIONS;
 const RETRY_OPTIONS: OptionNames<RetryWorkflowOptions> = { from: true };
 const LIST_OPTIONS: OptionNames<WorkflowListOptions> = {
   ...PAGE_OPTIONS,
@@ -96,6 +100,25 @@ export class Workflows {
 
   cancel(id: string): Promise<Workflow> {
     return this.#transport.request('POST', `${pathOf(id)}/cancel`);
+  }
+
+  hold(id: string): Promise<Workflow> {
+    return this.#transport.request('POST', `${pathOf(id)}/hold`);
+  }
+
+  release(id: string): Promise<Workflow> {
+    return this.#transport.request('POST', `${pathOf(id)}/release`);
+  }
+
+  rerun(id: string, options: RerunOptions): Promise<Workflow> {
+    checkOptions('rerun()', options, RERUN_OPTIONS);
+    const { key, idempotencyKey } = options;
+    return this.#transport.request('POST', `${pathOf(id)}/rerun`, {
+      body: { ...(key !== undefined && { key }) },
+      retry: key !== undefined,
+      timeoutMs: 60_000,
+      ...repeatableWith(idempotencyKey, undefined),
+    });
   }
 
   retry(id: string, options: RetryWorkflowOptions): Promise<Workflow> {
@@ -171,6 +194,22 @@ export class WorkflowHandle<Output> {
   /** Cancels the workflow: running steps are told to stop, the others never start. */
   cancel(): Promise<Workflow> {
     return this.#workflows.cancel(this.id);
+  }
+
+  /** Lets no step start until the workflow is released; running steps finish, and waits for events and times still end. */
+  hold(): Promise<Workflow> {
+    return this.#workflows.hold(this.id);
+  }
+
+  /** Lets everything start that would have started while the workflow was on hold. */
+  release(): Promise<Workflow> {
+    return this.#workflows.release(this.id);
+  }
+
+  /** Submits the workflow again as it was submitted, whether it has ended or not; the handle is that of the new one. */
+  async rerun(options: RerunOptions = {}): Promise<WorkflowHandle<Output>> {
+    const { id } = await this.#workflows.rerun(this.id, options);
+    return new WorkflowHandle(id, this.#workflows, this.#returned);
   }
 
   /** Runs the failed steps again and what depends on them, or with `from` a step and everything behind it. */

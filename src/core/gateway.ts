@@ -13,6 +13,14 @@ import type {
   WorkerRegistration,
   WorkerWelcome,
 } from './wire.js';
+import type { AddedSteps, StepAddition } from './workflow.js';
+
+/** How steps are added. */
+export interface AddOptions {
+  readonly signal: AbortSignal;
+  /** The trace that they are part of. */
+  readonly traceparent: string | undefined;
+}
 
 /**
  * What a worker needs of the scheduler. Workers in their own processes call it over HTTP, workers embedded in a node
@@ -28,6 +36,13 @@ export interface WorkerGateway {
   report(session: SessionKey, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void>;
+  /** Adds steps to a workflow; may be repeated, because steps that the job has added are taken as they are. */
+  addSteps(
+    workflow: string,
+    token: string | undefined,
+    addition: StepAddition,
+    options: AddOptions,
+  ): Promise<AddedSteps>;
   /** Publishes the definition of a task that the worker has. */
   publish(task: TaskInput, signal?: AbortSignal): Promise<void>;
   leave(session: SessionKey, leave: Leave): Promise<void>;

@@ -149,13 +149,25 @@ export interface Job {
   /** Milliseconds between the due time and the start of the first attempt; null before that. */
   readonly lateBy: number | null;
   readonly progress: Progress | null;
+  /** The steps that it waits for. */
   readonly dependsOn: readonly string[];
+  /** The steps that wait for it. */
   readonly dependents: readonly string[];
+  /** All steps before it, the nearest first. */
   readonly ancestors: readonly string[];
+  /** All steps behind it, the nearest first. */
+  readonly descendants: readonly string[];
+  /** Those of these lists that hold only the first thousand. Missing when all are whole. */
+  readonly relativesCut?: readonly RelativeList[];
   readonly attempts: readonly Attempt[];
   /** The parts that are left out because they are large; of `attempts` only the oldest are. Missing when none is. */
   readonly omitted?: readonly JobPart[];
 }
+
+/** The lists of steps around a job that is a step of a workflow. */
+export const RELATIVE_LISTS = ['dependsOn', 'dependents', 'ancestors', 'descendants'] as const;
+/** A list of steps around a job. */
+export type RelativeList = (typeof RELATIVE_LISTS)[number];
 
 /** A job as the answer to its submission shows it. */
 export interface SubmittedJob extends Job, Repetition {}

@@ -82,6 +82,8 @@ export interface SubmissionContext {
   readonly tasks?: TaskLookup;
   /** Whether the payload will be completed later, and is checked then. */
   readonly hasOpenPayload?: boolean;
+  /** How many workflows are around the one whose steps are read; default none. */
+  readonly depth?: number;
 }
 
 /** How long the JSON of labels may be: the leader keeps the label sets of waiting jobs in memory. */

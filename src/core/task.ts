@@ -5,6 +5,7 @@ import { checkOptions, type OptionNames } from './known-options.js';
 import { checkRetry } from './nested-options.js';
 import { fieldErrorsOf, isStandardSchema, type StandardSchema } from './standard-schema.js';
 import { checkValues } from './task-values.js';
+import type { Spawn } from './workflow/workflow-builder.js';
 
 /** How jobs of a task run unless their submission says otherwise. */
 export interface TaskDefaults {
@@ -169,6 +170,14 @@ export interface JobContext {
    * resolves when the report was sent or has failed; it never rejects because of the network.
    */
   readonly progress: (fraction: number, message?: string) => Promise<void>;
+  /** The id of the workflow that the job is a step of; undefined if it is none. */
+  readonly workflow?: string | undefined;
+  /**
+   * Adds steps to the workflow of this step: `await ctx.spawn((w) => { w.run(render, { page: 1 }, { name: 'page-1' }); })`.
+   * All of them are stored, or none. Who waits for this step waits for them, too, unless `join` is false. Steps that this
+   * job has added before under the same names, in this attempt or an earlier one, are taken as they are.
+   */
+  readonly spawn: Spawn;
   /** Adds a line to the job's log; also `log.debug`, `log.info`, `log.warn` and `log.error`. */
   readonly log: JobLog;
 }

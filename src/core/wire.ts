@@ -269,6 +269,7 @@ export interface ClusterView {
 export type Gate =
   | 'parents'
   | 'event'
+  | 'workflow'
   | 'due-time'
   | 'hold'
   | 'cluster-paused'

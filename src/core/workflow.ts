@@ -55,7 +55,21 @@ export interface EventWait {
   readonly timeout?: Duration;
 }
 
-/** A step of a workflow: a job, or with `wait` something to wait for. */
+/** The most workflows inside each other. */
+export const MOST_DEPTH = 8;
+
+/** A workflow that is a step of another one. */
+export interface InnerWorkflow {
+  /** Default: the name of the workflow around it. */
+  readonly name?: string;
+  readonly jobs: WorkflowSteps;
+  /** Default `continue`. */
+  readonly onFailure?: FailurePolicy;
+  /** Default `finish`. */
+  readonly running?: RunningPolicy;
+}
+
+/** A step of a workflow: a job, or with `wait` something to wait for, or with `workflow` another workflow. */
 export interface WorkflowStep extends JobTemplate {
   /** The steps that must have ended before this one is decided. */
   readonly after?: readonly string[];
@@ -69,6 +83,8 @@ export interface WorkflowStep extends JobTemplate {
   readonly hold?: boolean;
   /** Instead of a job: the step ends when the event comes, or when the time has passed. */
   readonly wait?: Duration | EventWait;
+  /** Instead of a job: a workflow that starts when the step is released; the step ends when it does. */
+  readonly workflow?: InnerWorkflow;
 }
 
 /** The steps of a workflow by their names. */
@@ -140,6 +156,8 @@ export interface WorkflowStepView {
   readonly runIf: RunIf;
   /** The step that added it while it ran; null if it was submitted with the workflow. */
   readonly addedBy: string | null;
+  /** The id of the workflow that the step has started; null if it has started none. */
+  readonly workflow: string | null;
   readonly finishedAt: string | null;
 }
 
@@ -183,13 +201,41 @@ export interface ListedWorkflow {
   /** The workflow that it repeats. */
   readonly rerunOf: string | null;
   readonly progress: { readonly steps: number; readonly ended: number; readonly failed: number };
+  /** The step of another workflow that it is: the ids of that workflow and of the step's job; null if it is none. */
+  readonly parent: { readonly workflow: string; readonly job: string } | null;
   readonly createdAt: string;
   readonly createdBy: string;
   readonly endedAt: string | null;
 }
 
+/** A step on the critical path of its workflow. */
+export interface CriticalStep {
+  readonly name: string;
+  readonly state: JobState;
+  /** From the end of the step before it to its first attempt. */
+  readonly waitedMs: number;
+  /** From there to its end, or until now; pauses between its attempts are part of it. */
+  readonly ranMs: number;
+  readonly totalMs: number;
+}
+
+/** The chain of steps that determined when a workflow ended, or that determines how far it is. */
+export interface CriticalPath {
+  /** From the submission to the end of the last step, or until now. */
+  readonly totalMs: number;
+  /** What the listed steps spent waiting. */
+  readonly waitedMs: number;
+  /** What the listed steps spent running. */
+  readonly ranMs: number;
+  /** In their order; of a longer path the thousand that took longest. */
+  readonly steps: readonly CriticalStep[];
+  /** How many steps of the path are not listed. */
+  readonly left: number;
+}
+
 /** A workflow as the API shows it. */
 export interface Workflow extends ListedWorkflow {
+  readonly criticalPath: CriticalPath;
   /** Its steps by their names. */
   readonly jobs: Readonly<Record<string, WorkflowStepView>>;
 }

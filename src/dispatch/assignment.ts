@@ -79,12 +79,8 @@ export class OwnAssignment implements Assignment {
 
   /** The assignment as JSON, with the payload and the target as they were stored. */
   get text(): string {
-    const { facts, tenant, id, fence, epoch } = this.running;
-    const { payload, target } = this.work;
-    return (
-      `{"jobId":"${id}","payload":${payload},"attempt":${fence},"fence":${fence},"epoch":${epoch},` +
-      `${this.tokenText}${this.stepText}${this.traceText}${commonText(tenant, this.queue, facts, target)}}`
-    );
+    const own = `${this.tokenText}${this.stepText}${this.traceText}`;
+    return `{"jobId":"${this.running.id}","payload":${this.work.payload},${own}${commonText(this.running, this.queue, this.work.target)}`;
   }
 
   toJSON(): unknown {
@@ -161,29 +157,34 @@ function handlerTarget(name: string): HandlerTarget {
   return lastHandler;
 }
 
-/** A cache of one entry: the text that most assignments of an answer have in common. */
+/** A cache of one entry: the end of the text, which most assignments of an answer have in common. */
 let written:
   | {
       readonly tenant: string;
       readonly queue: string;
       readonly facts: JobFacts;
       readonly target: string | null;
+      readonly fence: number;
+      readonly epoch: number;
       readonly text: string;
     }
   | undefined;
 
-function commonText(tenant: string, queue: string, facts: JobFacts, target: string | null): string {
+function commonText({ tenant, facts, fence, epoch }: Running, queue: string, target: string | null): string {
   const isSame =
     written?.facts === facts &&
+    written.fence === fence &&
+    written.epoch === epoch &&
     written.tenant === tenant &&
     written.queue === queue &&
     written.target === target;
   if (!written || !isSame) {
     const { task, timeoutMs } = facts;
     const targetText = target ?? `{"type":"handler","name":${JSON.stringify(task)}}`;
+    const numbers = `"attempt":${fence},"fence":${fence},"epoch":${epoch},"timeoutMs":${timeoutMs}`;
     const names = `"tenant":${JSON.stringify(tenant)},"task":${JSON.stringify(task)},"queue":${JSON.stringify(queue)}`;
-    const text = `${names},"target":${targetText},"timeoutMs":${timeoutMs}`;
-    written = { tenant, queue, facts, target, text };
+    const text = `${numbers},${names},"target":${targetText}}`;
+    written = { tenant, queue, facts, target, fence, epoch, text };
   }
   return written.text;
 }

@@ -140,8 +140,9 @@ export class Dispatcher {
     this.workflows = new Workflows(
       this.state,
       (tenant, jobId) => this.jobControl.cancel(tenant, jobId),
-      (tenant, jobs) => {
+      (tenant, jobs, startBefore) => {
         this.state.addedJobs.note(tenant, 0, jobs);
+        this.expirer.expect(startBefore);
         this.admitter.wake();
       },
       () => this.claimer.claimsMade(),

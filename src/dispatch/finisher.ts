@@ -164,18 +164,15 @@ export class Finisher {
           batch,
           async (part) => {
             const { refused, steps } = await store(part, now);
-            const ended: EndedJob[] = [];
             for (const pending of part) {
-              const { id, tenant } = pending.running;
-              const { decision } = pending;
+              const { running, decision } = pending;
+              const isRefused = refused.has(running.id);
               pending.isSettled = true;
-              this.settle(pending, !refused.has(id), now);
-              if (decision.kind === 'end' && !refused.has(id)) {
-                ended.push({ id, tenant, state: decision.state });
-                if (decision.state === 'failed') this.logFailure(pending.running, decision.error);
-              }
+              this.settle(pending, !isRefused, now);
+              if (decision.kind === 'end' && decision.state === 'failed' && !isRefused)
+                this.logFailure(running, decision.error);
             }
-            this.state.ended(ended);
+            if (this.state.hearsEnds) this.state.ended(endedAmong(part, refused));
             if (steps.length > 0) this.state.noteSteps(steps);
             if (this.state.events.isHeard) this.tellEvents(part, refused);
             return part;
@@ -283,6 +280,13 @@ export class Finisher {
 }
 
 /** What became of attempts that end no job. */
+/** The jobs that have ended with their attempts. */
+function endedAmong(part: readonly Pending[], refused: ReadonlySet<string>): EndedJob[] {
+  return part.flatMap(({ running: { id, tenant }, decision }) =>
+    decision.kind === 'end' && !refused.has(id) ? [{ id, tenant, state: decision.state }] : [],
+  );
+}
+
 function withoutSteps(refused: ReadonlySet<string>): Finished {
   return { refused, steps: [] };
 }

@@ -378,6 +378,11 @@ export class LeaderState {
     };
   }
 
+  /** Whether somebody is told of ends: if not, nothing need be made for it. */
+  get hearsEnds(): boolean {
+    return this.gangs.isInUse || this.endListeners.size > 0;
+  }
+
   /** Tells the listeners of jobs that have ended. Must be called after the commit. */
   ended(jobs: readonly EndedJob[]): void {
     if (this.gangs.isInUse) this.gangs.noteEnds(jobs);

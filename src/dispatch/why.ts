@@ -133,7 +133,11 @@ async function explainBlocked(
 }
 
 /** The time or the event that a step of a workflow waits for. */
-function explainWait({ wait, wakeAt }: WaitRow, answer: Answer): Why {
+function explainWait({ wait, wakeAt, inner }: WaitRow, answer: Answer): Why {
+  if (wait === null) {
+    const what = inner === null ? 'its workflow, which is about to start' : `workflow ${inner}`;
+    return answer('workflow', `The step waits for the end of ${what}.`, { innerWorkflow: inner });
+  }
   const event = eventOf(JSON.parse(wait) as Waits);
   const until = wakeAt === null ? '' : ` until ${new Date(wakeAt).toISOString()}`;
   if (event === null) return answer('due-time', `The step waits${until}.`, { wakeAt });

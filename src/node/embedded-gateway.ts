@@ -4,7 +4,7 @@ import type { NodeContext } from '../api/context.js';
 import { claimJobs, endSession, registerWorker, reportResults, takeHeartbeat } from '../api/workers.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { PunctualError } from '../core/errors.js';
-import type { WorkerGateway } from '../core/gateway.js';
+import type { AddOptions, WorkerGateway } from '../core/gateway.js';
 import * as attempt from '../core/schemas/attempt.js';
 import { validate } from '../core/schemas/validate.js';
 import * as worker from '../core/schemas/worker.js';
@@ -23,6 +23,7 @@ import type {
   WorkerRegistration,
   WorkerWelcome,
 } from '../core/wire.js';
+import type { AddedSteps, StepAddition } from '../core/workflow.js';
 import type { Transport } from '../transport/transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
 
@@ -93,6 +94,16 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
         appendLogs(node, await this.reporter(node, token), jobId, validate(attempt.LogReport, report)),
       (remote) => remote.log(jobId, token, report),
     );
+  }
+
+  /** Seldom and perhaps large, so it takes the way of the API. */
+  addSteps(
+    workflow: string,
+    token: string | undefined,
+    addition: StepAddition,
+    options: AddOptions,
+  ): Promise<AddedSteps> {
+    return this.remote.addSteps(workflow, token, addition, options);
   }
 
   /** Once for each start of a worker, so it takes the way of the API. */

@@ -35,19 +35,9 @@ import {
   type SchedulesResult,
 } from '../client/schedules-as-code.js';
 import { submitInTransaction } from '../client/submit-in-transaction.js';
-import {
-  buildSubmission,
-  buildSubmissions,
-  isRepeatable,
-  SUBMIT_OPTIONS,
-  type SubmitOptions,
-  submissionText,
-  submitBulk,
-  type TaskOrName,
-} from '../client/task-submission.js';
+import { buildSubmissions, isRepeatable, submitBulk } from '../client/task-submission.js';
 import { Tasks } from '../client/tasks.js';
 import type { TransactionClient } from '../client/transaction-client.js';
-import type { WorkflowDefinition } from '../client/workflow-builder.js';
 import {
   START_OPTIONS,
   type StartOptions,
@@ -56,6 +46,13 @@ import {
   Workflows,
 } from '../client/workflow-handle.js';
 import type { BatchSummary } from '../core/batch.js';
+import {
+  buildSubmission,
+  SUBMIT_OPTIONS,
+  type SubmitOptions,
+  submissionText,
+  type TaskOrName,
+} from '../core/build-submission.js';
 import type { Duration } from '../core/duration.js';
 import { invalid } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
@@ -66,6 +63,7 @@ import { checkRate, checkRetry } from '../core/nested-options.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { AnyTask } from '../core/task.js';
 import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
+import type { WorkflowDefinition } from '../core/workflow/workflow-builder.js';
 import type { ListedWorkflow } from '../core/workflow.js';
 import { type Attributes, submitTraced } from '../transport/tracing.js';
 import type { Transport } from '../transport/transport.js';

@@ -1,7 +1,15 @@
 import { inspect } from 'node:util';
+import { PunctualError } from '../core/errors.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { MiddlewareContext } from '../core/task.js';
 import type { LogLevel } from '../core/wire.js';
+import { buildAddition, type Spawn } from '../core/workflow/workflow-builder.js';
+import {
+  type StepAddition,
+  WORKFLOW_DEFAULTS,
+  type WorkflowStep,
+  type WorkflowStepView,
+} from '../core/workflow.js';
 
 /** What a test may set; the rest has defaults. */
 export interface TestContextOptions {
@@ -13,6 +21,8 @@ export interface TestContextOptions {
   readonly attempt?: number;
   /** Default: the attempt. */
   readonly fence?: number;
+  /** Default: none, which means that the job is no step and can add none. */
+  readonly workflow?: string;
   /** Default: none. */
   readonly traceparent?: string;
   /** For tests of middleware; default null. */
@@ -28,6 +38,7 @@ const OPTIONS: OptionNames<TestContextOptions> = {
   queue: true,
   attempt: true,
   fence: true,
+  workflow: true,
   traceparent: true,
   payload: true,
   signal: true,
@@ -39,6 +50,8 @@ export interface TestContext extends MiddlewareContext {
   readonly progressReports: readonly { readonly progress: number; readonly message?: string }[];
   /** Every line of the log, in order. */
   readonly logLines: readonly { readonly level: LogLevel; readonly message: string }[];
+  /** What was added with each call of `spawn`, in order. */
+  readonly additions: readonly StepAddition[];
   /** Aborts the signal, as a cancel or a timeout would. */
   abort(reason?: unknown): void;
 }
@@ -50,6 +63,14 @@ export function testContext(options: TestContextOptions = {}): TestContext {
   const aborting = new AbortController();
   const progressReports: { progress: number; message?: string }[] = [];
   const logLines: { level: LogLevel; message: string }[] = [];
+  const additions: StepAddition[] = [];
+  const spawn: Spawn = async (build, given) => {
+    if (options.workflow === undefined)
+      throw new PunctualError('INVALID_REQUEST', 'The context is of no step; give testContext() a workflow.');
+    const addition = await buildAddition(build, given);
+    additions.push(addition);
+    return Object.fromEntries(Object.entries(addition.jobs).map(addedView));
+  };
   const add = (level: LogLevel) => (message: unknown) => {
     logLines.push({ level, message: typeof message === 'string' ? message : inspect(message) });
   };
@@ -60,6 +81,9 @@ export function testContext(options: TestContextOptions = {}): TestContext {
     queue: options.queue ?? 'default',
     attempt,
     fence: options.fence ?? attempt,
+    workflow: options.workflow,
+    spawn,
+    additions,
     traceparent: options.traceparent,
     payload: options.payload ?? null,
     signal: signal ? AbortSignal.any([signal, aborting.signal]) : aborting.signal,
@@ -77,4 +101,23 @@ export function testContext(options: TestContextOptions = {}): TestContext {
     logLines,
     abort: (reason) => aborting.abort(reason),
   };
+}
+
+/** A step as it would be when it was just added. */
+function addedView(
+  [name, { after = [], runIf = WORKFLOW_DEFAULTS.runIf }]: [string, WorkflowStep],
+  i: number,
+) {
+  const id = `00000000-0000-7000-8000-${String(i + 1).padStart(12, '0')}`;
+  const state = after.length > 0 ? 'blocked' : 'pending';
+  const view: WorkflowStepView = {
+    id,
+    state,
+    after,
+    runIf,
+    addedBy: 'test',
+    workflow: null,
+    finishedAt: null,
+  };
+  return [name, view] as const;
 }

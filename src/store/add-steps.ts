@@ -1,5 +1,7 @@
 import type { EndState } from '../core/job.js';
-import { plainArray } from './array-text.js';
+import type { Waits } from '../core/workflow/waiting.js';
+import type { RunIf } from '../core/workflow.js';
+import { binaryArray } from './array-bytes.js';
 import { byIndex } from './batch-statement.js';
 import { Columns, parametersOf } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
@@ -12,7 +14,7 @@ import {
   WHILE_TERM_LASTS,
 } from './leader-statement.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
-import { LATER_COLUMNS, type PlacedStep, STEP_COLUMNS } from './submit-workflow.js';
+import { LATER_COLUMNS, type NewStep, type PlacedStep, STEP_COLUMNS } from './submit-workflow.js';
 
 /**
  * Adding steps to a workflow that runs. The executor reads what the new steps are put beside, decides about them in memory,
@@ -89,13 +91,13 @@ const READ_JOINERS = statement(
   'read-joiners',
   `
     SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON ${byIndex('s.id', 'e.child')}
-    WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL ORDER BY s.id`,
+    WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL`,
 );
 
 /** The steps that wait for a step and are not decided about. */
 export async function readJoiners(db: Queryable, step: string): Promise<string[]> {
   const rows = await run<{ id: string }>(db, READ_JOINERS, [step]);
-  return rows.map(({ id }) => id);
+  return rows.map(({ id }) => id).sort();
 }
 
 const FIND_BELOW = statement(
@@ -117,6 +119,22 @@ export async function findBelow(
 ): Promise<string | null> {
   const [row] = await run<{ id: string }>(db, FIND_BELOW, [from, wanted]);
   return row?.id ?? null;
+}
+
+/** A step that is to be added. */
+export interface Draft {
+  readonly id: string;
+  readonly name: string;
+  readonly runIf: RunIf;
+  readonly delayMs: number;
+  readonly wait: Waits | null;
+  /** The workflow that it starts, if it runs no job. */
+  readonly inner: object | null;
+  readonly refers: boolean;
+  /** Names of steps, new ones and others. */
+  readonly after: readonly string[];
+  /** Its job as it is stored, by whether it is blocked. */
+  make(blocked: boolean): Omit<NewStep, 'parents' | 'wakeAt'>;
 }
 
 /** A step to be added, with what its parents that have ended came to. */
@@ -153,7 +171,9 @@ const ADD_STEPS = leaderStatement(
     SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND ${WHILE_TERM_LASTS}
   ), grown AS (
     UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues = $9::text[],
-      tasks = $10::text[]
+      tasks = $10::text[],
+      -- Those that could run at once are parked like the others.
+      swept = w.swept AND NOT w.held
     WHERE w.id = $6::uuid AND ${IF_OWN}
   ), live AS (
     INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow)
@@ -211,7 +231,13 @@ export async function additionValues(
   const later = steps.filter(({ admitAt }) => admitAt !== null);
   return [
     ...[job, fence, workflow, tenant, steps.length, queues, tasks],
-    ...[plainArray(edges.parents), plainArray(edges.children), joiners, now, ...namesTaken(names)],
+    ...[
+      binaryArray('uuid', edges.parents),
+      binaryArray('uuid', edges.children),
+      joiners,
+      now,
+      ...namesTaken(names),
+    ],
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(ADDED_COLUMNS, steps)),

@@ -3,12 +3,6 @@
  * of rows is most of the cost of sending them.
  */
 
-/** An array of values that need no quotes: numbers, booleans, UUIDs. */
-export function plainArray(values: readonly (string | number | boolean | null)[]): string {
-  const texts = values.includes(null) ? values.map((value) => value ?? 'NULL') : values;
-  return `{${texts.join(',')}}`;
-}
-
 /** An array of arbitrary texts. */
 export function textArray(values: readonly (string | null)[]): string {
   // JSON quotes most texts exactly as Postgres does, and much faster; the exceptions are those that it writes as \n or \u.

@@ -39,9 +39,12 @@ export interface Changed extends Record<string, unknown> {
   readonly ids: readonly string[] | null;
 }
 
-/** The SQL of that answer for the rows of `part`, of which there should be `expected`, and of what else it returns. */
+/**
+ * The SQL of that answer for the rows of `part`, of which there should be `expected`, and of what else it returns. The ids
+ * are a query of their own, because an aggregate would collect them even when they are not asked for.
+ */
 export function changedRows(part: string, id: string, expected: string, also?: string): string {
-  const ids = `CASE WHEN count(*) < ${expected} THEN array_agg(${id}) END AS ids`;
+  const ids = `CASE WHEN count(*) < ${expected} THEN ARRAY(SELECT ${id} FROM ${part}) END AS ids`;
   return `SELECT count(*) AS changed, ${ids}${also ? `, ${also}` : ''} FROM ${part}`;
 }
 

@@ -1,5 +1,6 @@
 import { PORTION, TimeSlice } from '../core/time-slice.js';
-import { plainArray, textArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
+import { textArray } from './array-text.js';
 
 /** The SQL types that parameters have. */
 export type SqlType = 'uuid' | 'text' | 'json' | 'int' | 'smallint' | 'bigint' | 'boolean';
@@ -15,6 +16,9 @@ export interface Column<Row> {
 
 /** A value as it is sent; JSON is a text. */
 export type Value = string | number | boolean | null;
+
+/** A parameter: a value, or an array of values. */
+export type Sent = Value | Buffer;
 
 /** The columns inside the text of a statement. */
 interface ColumnsInSql {
@@ -39,11 +43,26 @@ export class Columns<Row> {
   readonly names: string;
   /** The part that columns are determined by; there is one at most. */
   private readonly part: ((row: Row) => object) | undefined;
+  /** The columns that can be sent as arrays. */
+  private readonly listed: readonly Column<Row>[];
 
-  /** The first column must be unique: it is always sent as an array, and is `u.<name>` in the statement. */
-  constructor(private readonly columns: readonly Column<Row>[]) {
+  /**
+   * The first column must be unique: it is always sent as an array, and is `u.<name>` in the statement. With
+   * `alwaysShared` all rows must share the part: its columns have no arrays then, which cost a little for every row even
+   * if they are missing.
+   */
+  constructor(
+    private readonly columns: readonly Column<Row>[],
+    alwaysShared = false,
+  ) {
     this.names = columns.map(({ name }) => name).join(', ');
     this.part = columns.find(({ part }) => part)?.part;
+    this.listed = alwaysShared ? columns.filter(({ part }) => !part) : columns;
+  }
+
+  /** The same columns for rows that all share the part. */
+  shared(): Columns<Row> {
+    return new Columns(this.columns, true);
   }
 
   /** These columns for rows that contain such a row. */
@@ -58,19 +77,22 @@ export class Columns<Row> {
 
   /** The SQL of the columns, whose parameters begin with number `from`: first the arrays, then the single values. */
   inSql(from: number): ColumnsInSql {
-    const { columns, names } = this;
-    const arrays = columns.map(({ type }, i) => `$${from + i}::${type}[]`);
+    const { columns, listed } = this;
+    const arrays = listed.map(({ type }, i) => `$${from + i}::${type}[]`);
+    const firstSingle = from + listed.length;
     const values = new Map(
-      columns.map(({ name, type }, i) => [
-        name,
-        i === 0 ? `u.${name}` : `coalesce(u.${name}, $${from + columns.length + i - 1}::${type})`,
-      ]),
+      columns.map((column, i) => {
+        const { name, type } = column;
+        const single = `$${firstSingle + i - 1}::${type}`;
+        const isListed = listed.includes(column);
+        return [name, i === 0 ? `u.${name}` : isListed ? `coalesce(u.${name}, ${single})` : single];
+      }),
     );
     return {
-      source: `unnest(${arrays.join(', ')}) u(${names})`,
+      source: `unnest(${arrays.join(', ')}) u(${listed.map(({ name }) => name).join(', ')})`,
       of: (name) => values.get(name)!,
       all: [...values.values()].join(', '),
-      next: from + 2 * columns.length - 1,
+      next: firstSingle + columns.length - 1,
     };
   }
 
@@ -86,13 +108,13 @@ export class Columns<Row> {
   }
 
   /** The parameters for these rows, in the order of `inSql`. */
-  parameters(rows: readonly Row[]): Value[] {
+  parameters(rows: readonly Row[]): Sent[] {
     const isShared = this.isPartShared(rows);
-    return inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0, isShared)));
+    return this.inOrder(this.columns.map((column, i) => parameterOf(column, rows, i > 0, isShared)));
   }
 
   /** The same, with pauses between the columns, so that thousands of rows do not block the event loop. */
-  async parametersInSlices(rows: readonly Row[]): Promise<Value[]> {
+  async parametersInSlices(rows: readonly Row[]): Promise<Sent[]> {
     const slice = new TimeSlice();
     const made: Parameter[] = [];
     const isShared = this.isPartShared(rows);
@@ -100,23 +122,28 @@ export class Columns<Row> {
       if (slice.isOver) await slice.next();
       made.push(parameterOf(column, rows, i > 0, isShared));
     }
-    return inOrder(made);
+    return this.inOrder(made);
+  }
+
+  private inOrder(parameters: readonly Parameter[]): Sent[] {
+    const arrays = parameters.filter((_, i) => this.listed.includes(this.columns[i]!));
+    return [...arrays.map(({ array }) => array), ...parameters.slice(1).map(({ single }) => single)];
   }
 
   /** Whether the rows of a bulk share the part: then no value of its columns needs to be looked at. */
-  private isPartShared(rows: readonly Row[]): boolean {
+  isPartShared(rows: readonly Row[]): boolean {
     return this.part !== undefined && isUniform(rows, this.part);
   }
 }
 
 /** The parameters for any number of rows: pauses cost time, so there are none for a few. */
-export function parametersOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Value[] | Promise<Value[]> {
+export function parametersOf<Row>(columns: Columns<Row>, rows: readonly Row[]): Sent[] | Promise<Sent[]> {
   return rows.length < PORTION ? columns.parameters(rows) : columns.parametersInSlices(rows);
 }
 
 /** What is sent for a column: an array, or the one value of all rows. */
 interface Parameter {
-  readonly array: string | null;
+  readonly array: string | Buffer | null;
   readonly single: Value;
 }
 
@@ -131,12 +158,11 @@ function parameterOf<Row>(
   return { array: arrayOf(type, rows.map(of)), single: null };
 }
 
-function inOrder(parameters: readonly Parameter[]): Value[] {
-  return [...parameters.map(({ array }) => array), ...parameters.slice(1).map(({ single }) => single)];
-}
-
-function arrayOf(type: SqlType, values: readonly Value[]): string {
-  return type === 'text' || type === 'json' ? textArray(values as (string | null)[]) : plainArray(values);
+/** An array of values as a parameter. */
+export function arrayOf(type: SqlType, values: readonly Value[]): string | Buffer {
+  return type === 'text' || type === 'json'
+    ? textArray(values as (string | null)[])
+    : binaryArray(type, values);
 }
 
 /** Whether there are rows and all have the same value. */

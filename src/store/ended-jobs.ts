@@ -71,11 +71,12 @@ export function endParts({ from, rows, at, state, set, skips }: End): string {
   ), left_over AS (
     INSERT INTO punctual.outbox (job, workflow, state, finished_at)
     SELECT id, workflow, state, ${at} FROM ended WHERE workflow IS NOT NULL
+    RETURNING job, workflow, state
   )`;
 }
 
-/** The steps among the jobs of the part `ended`, as one JSON text; null if there are none, as mostly. */
-export const ENDED_STEPS = `(SELECT json_agg(json_build_array(id, workflow, state)) FROM ended WHERE workflow IS NOT NULL)`;
+/** The steps among the ended jobs, as one JSON text; null if there are none, as mostly. */
+export const ENDED_STEPS = `(SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over)`;
 
 /** What `ENDED_STEPS` returned. */
 export function endedSteps(text: string | null | undefined, finishedAt: number): EndedStep[] {

@@ -47,7 +47,7 @@ const ENDINGS = ENDING_COLUMNS.inSql(5);
 
 /** Words are sent as their numbers in a list, which have a fixed length. */
 const word = (words: readonly string[], number: string) => `('{${words.join(',')}}'::text[])[${number}]`;
-const of = (name: string) => ENDINGS.of(name, 'm.id');
+const of = (name: string) => ENDINGS.at(name, 'm.place');
 const STATE = word(END_STATES, of('state'));
 const OUTCOME = word(ATTEMPT_OUTCOMES, of('outcome'));
 
@@ -59,7 +59,7 @@ const FINISH_JOBS = leaderStatement(
     RETURNING c.job
   ), moved AS (
     DELETE FROM punctual.jobs j WHERE j.id = ANY(ARRAY(SELECT job FROM freed))
-    RETURNING j.*
+    RETURNING j.*, ${ENDINGS.placeOf('j.id')} AS place
   ), ${endParts({
     from: 'jobs',
     rows: 'moved',

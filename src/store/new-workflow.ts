@@ -87,16 +87,21 @@ function newStep(
   before: NewStep | undefined,
   like: ParsedStep | undefined,
 ): NewStep {
-  const { parents, wait } = step;
-  const blocked = parents.length > 0 || wait !== null;
+  const { parents, wait, inner } = step;
+  const blocked = parents.length > 0 || wait !== null || inner !== null;
   // The steps of a wide graph mostly share their definition, which then is converted and sent once.
   const isAlike = like?.definition === step.definition && before?.blocked === blocked;
   const definition = isAlike ? before.row.definition : storedOf(step, blocked, owner, resolved, times.dueAt);
   return {
     ...stepOf(step, { ...ids, definition }, blocked, times),
     parents: parents.length,
-    wakeAt: wait === null || parents.length > 0 ? null : wakeAt(wait, times.now),
+    wakeAt: parents.length > 0 ? null : wakeOf(wait, inner !== null, times.now),
   };
+}
+
+/** When a step that waits for no others is looked at, if it runs no job. */
+function wakeOf(wait: ParsedStep['wait'], hasInner: boolean, now: number): number | null {
+  return wait !== null ? wakeAt(wait, now) : hasInner ? now : null;
 }
 
 /** When the job of a step is due; the delay of a blocked one counts from its release. */
@@ -129,22 +134,32 @@ export function stepOf(
   blocked: boolean,
   { now, laterThreshold, dueAt }: Times,
 ): Omit<NewStep, 'parents' | 'wakeAt'> {
-  const { name, runIf, delayMs, wait, refers, payload, definition } = step;
+  const { name, runIf, delayMs, wait, inner, refers, payload, definition } = step;
   const runAt = dueTime(step, blocked, dueAt);
   return {
     row: { ...row, payload },
     ...{ name, runIf, delayMs, refers, held: definition.hold, blocked },
     wait: wait === null ? null : JSON.stringify(wait),
+    inner: inner?.text ?? null,
     admitAt: blocked ? NEVER : definition.hold ? runAt : admissionTime(runAt, now, laterThreshold),
   };
+}
+
+/** The steps, and those of the workflows that they start. */
+export function withInner<S extends Pick<ParsedStep, 'wait' | 'inner' | 'definition'>>(
+  steps: readonly S[],
+): readonly (S | ParsedStep)[] {
+  return steps.every(({ inner }) => inner === null)
+    ? steps
+    : steps.flatMap((step) => [step, ...(step.inner?.steps ?? [])]);
 }
 
 /** The queues and tasks of a workflow and of the steps that are added to it; null where there are too many. */
 export function reachWith(
   { queues, tasks }: Pick<NewWorkflow, 'queues' | 'tasks'>,
-  steps: readonly Pick<ParsedStep, 'wait' | 'definition'>[],
+  steps: readonly Pick<ParsedStep, 'wait' | 'inner' | 'definition'>[],
 ): Pick<NewWorkflow, 'queues' | 'tasks'> {
-  const runs = steps.filter(({ wait }) => wait === null);
+  const runs = withInner(steps).filter(({ wait, inner }) => wait === null && inner === null);
   return {
     queues: queues && distinctNames([...queues, ...runs.map(({ definition }) => definition.queue)]),
     tasks: tasks && distinctNames([...tasks, ...runs.map(({ definition }) => definition.task ?? '')]),

@@ -1,15 +1,17 @@
-import type { EndState, JobState } from '../core/job.js';
+import { type JobState, RELATIVE_LISTS, type RelativeList } from '../core/job.js';
 import type { FailurePolicy, RunIf, RunningPolicy, WorkflowState } from '../core/workflow.js';
 import { assertTenant } from './assert-tenant.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
+import { allEnded } from './ended-places.js';
 import type { Stopping } from './workflow-portions.js';
 
 /** Reading workflows, their steps and edges. */
 
 const COLUMNS = `w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
       w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
-      w.definition_version, w.schedule, w.occurrence`;
+      w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
+      (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow`;
 
 const READ_WORKFLOW = statement(
   'read-workflow',
@@ -47,6 +49,11 @@ export interface WorkflowRow extends Record<string, unknown> {
   readonly created_at: number;
   readonly created_by: string;
   readonly ended_at: number | null;
+  /** How many workflows are around it. */
+  readonly depth: number;
+  /** The step of another workflow that it is, and that workflow. */
+  readonly outer_step: string | null;
+  readonly outer_workflow: string | null;
   readonly definition: string | null;
   readonly definition_version: number | null;
   readonly schedule: string | null;
@@ -84,22 +91,29 @@ export function listWorkflows(
 }
 
 /** Steps with the states of their jobs, in one statement over all places. */
-const STEPS = `s.id, s.name, s.place, s.run_if, s.parents, s.parents_left, s.outcome, s.finished_at, s.added_by,
+const STEPS = `s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS finished_at,
       CASE WHEN s.outcome IS NOT NULL THEN s.outcome
         WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
         WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-        ELSE (SELECT o.state FROM punctual.outbox o WHERE o.job = s.id) END AS state`;
-const STEP_PLACES = `punctual.steps s
+        ELSE o.state END AS state`;
+const PLACES_OF_STEPS = `
     LEFT JOIN LATERAL (
       SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
     LEFT JOIN LATERAL (SELECT j.id FROM punctual.jobs j WHERE s.outcome IS NULL AND j.id = s.id LIMIT 1) j ON true
-    LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true`;
+    LEFT JOIN LATERAL (SELECT c.job FROM punctual.claims c WHERE s.outcome IS NULL AND c.job = s.id LIMIT 1) c ON true
+    LEFT JOIN LATERAL (
+      SELECT o.state, o.finished_at FROM punctual.outbox o WHERE s.outcome IS NULL AND o.job = s.id LIMIT 1) o ON true`;
 
+/** The ids of parents come as one text, which the driver reads far faster than an array. */
 const READ_STEPS = statement(
   'read-steps',
   `
-    SELECT ${STEPS} FROM ${STEP_PLACES}
-    WHERE s.workflow = $1 AND s.tenant = $2 ORDER BY s.place`,
+    SELECT ${STEPS},
+      (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
+    FROM (
+      SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
+      ORDER BY s.id LIMIT $4) s${PLACES_OF_STEPS}
+    ORDER BY s.id`,
 );
 
 const READ_STEPS_NAMED = statement(
@@ -109,7 +123,7 @@ const READ_STEPS_NAMED = statement(
       ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON ${byIndex('p.id', 'e.parent')}
         WHERE e.child = s.id ORDER BY p.place) AS after,
       (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
-    FROM ${STEP_PLACES}
+    FROM punctual.steps s${PLACES_OF_STEPS}
     WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place`,
 );
 
@@ -119,13 +133,18 @@ export interface StepRow extends Record<string, unknown> {
   readonly name: string;
   readonly place: number;
   readonly run_if: RunIf;
-  readonly parents: number;
-  readonly parents_left: number;
-  readonly outcome: EndState | null;
   readonly finished_at: number | null;
   readonly state: JobState;
   /** The job that added it; null if it was submitted with the workflow. */
   readonly added_by: string | null;
+  /** The workflow that it has started. */
+  readonly inner_workflow: string | null;
+}
+
+/** A step of a whole workflow. */
+export interface PlacedStepRow extends StepRow {
+  /** The ids of its parents, with commas between them. */
+  readonly parents: string | null;
 }
 
 /** A step with the names of those around it. */
@@ -145,9 +164,63 @@ export function readStepsNamed(
   return run(db, READ_STEPS_NAMED, [workflow, tenant, names]);
 }
 
-/** The steps of a workflow: those that it was submitted with, every one behind its parents, then those that were added. */
-export function readSteps(db: Queryable, tenant: string, workflow: string): Promise<StepRow[]> {
-  return run(db, READ_STEPS, [workflow, tenant]);
+/** Steps of a workflow with ids above the given one. */
+export function readSteps(
+  db: Queryable,
+  tenant: string,
+  workflow: string,
+  after: string,
+  limit: number,
+): Promise<PlacedStepRow[]> {
+  return run(db, READ_STEPS, [workflow, tenant, after, limit]);
+}
+
+const startOf = (attempt: string) =>
+  `coalesce((${attempt} ->> 'startedAt')::bigint, (${attempt} ->> 'claimedAt')::bigint)`;
+
+/**
+ * When the first attempt of each step began that came after a moment: earlier ones belong to an earlier run of the workflow.
+ * One that has ended is found by the exact moment of its end.
+ */
+const READ_STEP_TIMES = statement(
+  'read-step-times',
+  `
+    SELECT u.id, coalesce(
+      (SELECT min(${startOf('a')}) FROM unnest(m.earlier_attempts) a WHERE ${startOf('a')} >= u.since), m.at) AS at
+    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
+    CROSS JOIN LATERAL (
+      SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM ${allEnded('h')}
+      WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
+      UNION ALL
+      SELECT (SELECT coalesce(c.started_at, c.claimed_at) FROM punctual.claims c WHERE c.job = j.id), j.earlier_attempts
+      FROM punctual.jobs j WHERE u.finished_at IS NULL AND j.id = u.id
+      UNION ALL
+      SELECT NULL, l.earlier_attempts FROM punctual.later l WHERE u.finished_at IS NULL AND l.id = u.id
+      LIMIT 1) m`,
+);
+
+/** A step whose start is asked for. */
+interface AskedStep {
+  readonly id: string;
+  readonly finishedAt: number | null;
+  /** When it could run. */
+  readonly from: number;
+}
+
+/** When the steps began to run, by their ids; those that have not run are missing. */
+export async function readStepTimes(
+  db: Queryable,
+  tenant: string,
+  steps: readonly AskedStep[],
+): Promise<Map<string, number>> {
+  if (steps.length === 0) return new Map();
+  const rows = await run<{ id: string; at: number | null }>(db, READ_STEP_TIMES, [
+    tenant,
+    steps.map(({ id }) => id),
+    steps.map(({ finishedAt }) => finishedAt),
+    steps.map(({ from }) => from),
+  ]);
+  return new Map(rows.flatMap(({ id, at }) => (at === null ? [] : [[id, at]])));
 }
 
 const READ_GRAPH = statement(
@@ -179,9 +252,15 @@ export async function readStepIds(db: Queryable, tenant: string, workflow: strin
   return rows.map(({ id }) => id);
 }
 
-/** The most steps of which one job shows that it depends on them, in each way. */
+/** The most steps that each list around a step holds. */
 const MOST_RELATED = 1_000;
 
+const list = (select: string) => `ARRAY(${select} LIMIT ${MOST_RELATED + 1})`;
+
+/**
+ * The recursions yield the nearest steps first, and run only as far as the lists reach. They find a step once, however many
+ * ways lead to it.
+ */
 const READ_RELATIVES = statement(
   'read-relatives',
   `
@@ -189,24 +268,32 @@ const READ_RELATIVES = statement(
       SELECT e.parent AS id FROM punctual.edges e WHERE e.child = $1::uuid
       UNION
       SELECT e.parent FROM up u JOIN punctual.edges e ON ${byIndex('e.child', 'u.id')}
+    ), down AS (
+      SELECT e.child AS id FROM punctual.edges e WHERE e.parent = $1::uuid
+      UNION
+      SELECT e.child FROM down d JOIN punctual.edges e ON ${byIndex('e.parent', 'd.id')}
     )
     SELECT
-      ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT ${MOST_RELATED}) AS "dependsOn",
-      ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT ${MOST_RELATED}) AS dependents,
-      ARRAY(SELECT u.id FROM up u LIMIT ${MOST_RELATED}) AS ancestors`,
+      ${list('SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1')} AS "dependsOn",
+      ${list('SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1')} AS dependents,
+      ${list('SELECT u.id FROM up u')} AS ancestors,
+      ${list('SELECT d.id FROM down d')} AS descendants`,
 );
 
 /** What a job depends on, and what depends on it, as ids. */
-export interface Relatives extends Record<string, unknown> {
-  readonly dependsOn: readonly string[];
-  readonly dependents: readonly string[];
-  readonly ancestors: readonly string[];
+export interface Relatives extends Readonly<Record<RelativeList, readonly string[]>> {
+  /** The lists that hold only the nearest steps, because there are more. */
+  readonly cut: readonly RelativeList[];
 }
 
 /** The steps around a step; at most a thousand of each kind. */
 export async function readRelatives(db: Queryable, step: string): Promise<Relatives> {
-  const [row] = await run<Relatives>(db, READ_RELATIVES, [step]);
-  return row!;
+  const [row] = await run<Partial<Record<RelativeList, string[]>>>(db, READ_RELATIVES, [step]);
+  const { dependsOn = [], dependents = [], ancestors = [], descendants = [] } = row ?? {};
+  const lists = { dependsOn, dependents, ancestors, descendants };
+  const cut = RELATIVE_LISTS.filter((name) => lists[name].length > MOST_RELATED);
+  for (const name of cut) lists[name].length = MOST_RELATED;
+  return { ...lists, cut };
 }
 
 const READ_PARENTS = statement(
@@ -251,14 +338,18 @@ export async function readStepHold(db: Queryable, step: string): Promise<StepHol
 
 const READ_WAIT = statement(
   'read-wait',
-  'SELECT s.wait, s.wake_at AS "wakeAt" FROM punctual.steps s WHERE s.id = $1::uuid AND s.released AND s.wait IS NOT NULL',
+  `
+    SELECT s.wait, s.wake_at AS "wakeAt", s.inner_workflow AS inner FROM punctual.steps s
+    WHERE s.id = $1::uuid AND s.released AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL)`,
 );
 
 /** What a step waits for besides other steps. */
 export interface WaitRow extends Record<string, unknown> {
-  /** JSON text. */
-  readonly wait: string;
+  /** JSON text; null if it starts a workflow. */
+  readonly wait: string | null;
   readonly wakeAt: number | null;
+  /** The workflow that it has started. */
+  readonly inner: string | null;
 }
 
 /** What a step waits for whose parents have ended; null if it waits for nothing. */

@@ -13,7 +13,7 @@ const READ_GRAPH_STEPS = statement(
   'read-graph-steps',
   `
     SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
-      h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
+      s.added_by AS "addedBy", s.inner_graph IS NOT NULL AS inner, h.id IS NOT NULL AS "hasHistory", coalesce(h.at_most_once AND h.attempts > 0, false) AS "ranOnce"
     FROM punctual.steps s
     LEFT JOIN LATERAL (
       SELECT h.id, h.at_most_once, h.attempts FROM ${allEnded('h')}
@@ -32,13 +32,17 @@ export interface GraphStepRow extends Record<string, unknown> {
   /** JSON text. */
   readonly wait: string | null;
   readonly refers: boolean;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
+  /** The step that added it; null if it was submitted with the workflow. */
+  readonly addedBy: string | null;
   /** Whether its job is still in history. */
   readonly hasHistory: boolean;
   /** Whether it is at-most-once and was claimed. */
   readonly ranOnce: boolean;
 }
 
-/** The steps of a workflow, every one behind its parents. */
+/** The steps of a workflow. */
 export function readGraphSteps(db: Queryable, workflow: string): Promise<GraphStepRow[]> {
   return run(db, READ_GRAPH_STEPS, [workflow]);
 }
@@ -48,6 +52,7 @@ export interface ReopenedStep {
   readonly id: string;
   /** When its job ended; null if it has not. */
   readonly finishedAt: number | null;
+  readonly parents: number;
   readonly parentsLeft: number;
   readonly ok: number;
   readonly bad: number;
@@ -66,6 +71,10 @@ export interface Reopening {
   readonly steps: readonly ReopenedStep[];
   readonly stepsLeft: number;
   readonly failed: number;
+  /** Whether steps start their workflows anew, instead of having what failed in them run again. */
+  readonly anew: boolean;
+  /** Steps that leave the workflow, because those that added them run again; their jobs stay in history. */
+  readonly removed: readonly string[];
 }
 
 /** All of the jobs are still in history: somebody may have deleted one. */
@@ -104,14 +113,21 @@ const REOPEN_STEPS = auditedStatement(
     })}
     RETURNING id
   ), changed AS (
-    UPDATE punctual.steps s SET parents_left = u.parents_left, ok = u.ok, bad = u.bad, released = u.released,
-      wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL
-    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $18::boolean[])
-      u(id, parents_left, ok, bad, released, wake_at, parked)
+    UPDATE punctual.steps s SET parents = u.parents, parents_left = u.parents_left, ok = u.ok, bad = u.bad,
+      released = u.released, wake_at = u.wake_at, parked = u.parked, outcome = NULL, finished_at = NULL,
+      inner_workflow = CASE WHEN $20::boolean THEN NULL ELSE s.inner_workflow END
+    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::bigint[], $21::boolean[],
+      $19::int[]) u(id, parents_left, ok, bad, released, wake_at, parked, parents)
     WHERE ${byIndex('s.id', 'u.id')} AND ${IF_OWN}
+  ), removed AS (
+    DELETE FROM punctual.steps s WHERE s.id = ANY($18::uuid[]) AND ${IF_OWN}
+  ), cut_below AS (
+    DELETE FROM punctual.edges e WHERE e.parent = ANY($18::uuid[]) AND ${IF_OWN}
+  ), cut_above AS (
+    DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND ${IF_OWN}
   ), again AS (
-    UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps_left = $16::int, failed = $17::int,
-      stopping = NULL, ended_at = NULL
+    UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
+      steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
     WHERE w.id = $4::uuid AND ${IF_OWN}
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -125,7 +141,7 @@ const REOPEN_STEPS = auditedStatement(
 export async function reopenSteps(
   db: Queryable,
   term: TermKey,
-  { workflow, tenant, steps, stepsLeft, failed }: Reopening,
+  { workflow, tenant, steps, stepsLeft, failed, anew, removed }: Reopening,
   now: number,
 ): Promise<boolean> {
   const ended = steps.filter(({ finishedAt }) => finishedAt !== null);
@@ -141,7 +157,9 @@ export async function reopenSteps(
     steps.map(({ bad }) => bad),
     steps.map(({ released }) => released),
     steps.map(({ wakeAt }) => wakeAt),
-    ...[stepsLeft, failed],
+    ...[stepsLeft, failed, removed],
+    steps.map(({ parents }) => parents),
+    anew,
     steps.map(({ parked }) => parked),
   ]);
   return done.length > 0;

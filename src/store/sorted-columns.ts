@@ -1,7 +1,7 @@
 import { addAll } from '../core/long-lists.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
 import { inClaimOrder } from './batch-statement.js';
-import { type Column, isUniform, type Value } from './columns.js';
+import { arrayOf, type Column, isUniform, type Sent } from './columns.js';
 
 /** The columns inside the text of a statement. */
 interface SortedInSql {
@@ -9,6 +9,10 @@ interface SortedInSql {
   readonly ids: string;
   /** The value of a column in the row with the id. */
   readonly of: (name: string, id: string) => string;
+  /** The place of the row with the id in the arrays. To find it takes a search, so a statement over many columns does it once. */
+  readonly placeOf: (id: string) => string;
+  /** The value of a column in the row at the place. */
+  readonly at: (name: string, place: string) => string;
 }
 
 /** The sentinel for a null number; none of the columns has a negative one. */
@@ -29,7 +33,7 @@ export class SortedColumns<Row extends { readonly id: string }> {
   /** Per column a single value and an array; for JSON a single value, the buffer, the offsets and the lengths. */
   inSql(from: number): SortedInSql {
     const ids = `$${from}::uuid[]`;
-    const values = new Map<string, (id: string) => string>();
+    const values = new Map<string, (place: string) => string>();
     let next = from + 1;
     for (const { name, type } of this.columns) {
       const single = `$${next}::${type}`;
@@ -39,41 +43,50 @@ export class SortedColumns<Row extends { readonly id: string }> {
           `($${next + 2}::int[])`,
           `($${next + 3}::int[])`,
         ];
-        values.set(name, (id) => {
-          const index = `width_bucket(${id}, ${ids})`;
-          const text = `convert_from(substring(${bytes} FROM ${begins}[${index}] FOR nullif(${lengths}[${index}], 0)), 'UTF8')`;
+        values.set(name, (place) => {
+          const text = `convert_from(substring(${bytes} FROM ${begins}[${place}] FOR nullif(${lengths}[${place}], 0)), 'UTF8')`;
           return `CASE WHEN ${bytes} IS NULL THEN ${single} ELSE ${text}::json END`;
         });
         next += 4;
       } else {
         const array = `($${next + 1}::${type}[])`;
-        values.set(name, (id) => {
-          const value = `${array}[width_bucket(${id}, ${ids})]`;
+        values.set(name, (place) => {
+          const value = `${array}[${place}]`;
           const orNull = type === 'uuid' ? value : `nullif(${value}, ${MISSING})`;
           return `CASE WHEN ${array} IS NULL THEN ${single} ELSE ${orNull} END`;
         });
         next += 2;
       }
     }
-    return { ids, of: (name, id) => values.get(name)!(id) };
+    const at = (name: string, place: string) => values.get(name)!(place);
+    const placeOf = (id: string) => `width_bucket(${id}, ${ids})`;
+    return { ids, of: (name, id) => at(name, placeOf(id)), placeOf, at };
   }
 
   /** The parameters for these rows, in the order of `inSql`. */
-  parameters(rows: readonly Row[]): (Value | Buffer)[] {
+  parameters(rows: readonly Row[]): Sent[] {
     const ordered = inClaimOrder(rows);
-    const parameters: (Value | Buffer)[] = [plainArray(ordered.map(({ id }) => id))];
+    const parameters: Sent[] = [
+      binaryArray(
+        'uuid',
+        ordered.map(({ id }) => id),
+      ),
+    ];
     for (const { type, of } of this.columns) {
       if (isUniform(ordered, of))
         parameters.push(of(ordered[0]!), null, ...(type === 'json' ? [null, null] : []));
       else if (type === 'json') addAll(parameters, [null, ...slices(ordered.map(of) as (string | null)[])]);
-      else parameters.push(null, plainArray(ordered.map((row) => of(row) ?? MISSING)));
+      else {
+        const values = ordered.map((row) => of(row) ?? MISSING);
+        parameters.push(null, arrayOf(type, values));
+      }
     }
     return parameters;
   }
 }
 
 /** Texts as one buffer, with the offset (counted from one) and the length of each; the length of a null is zero. */
-function slices(texts: readonly (string | null)[]): [Buffer, string, string] {
+function slices(texts: readonly (string | null)[]): [Buffer, Buffer, Buffer] {
   const parts = texts.map((text) => (text === null ? null : Buffer.from(text)));
   let end = 1;
   const begins = parts.map((part) => {
@@ -82,5 +95,12 @@ function slices(texts: readonly (string | null)[]): [Buffer, string, string] {
     return begin;
   });
   const bytes = Buffer.concat(parts.filter((part) => part !== null));
-  return [bytes, plainArray(begins), plainArray(parts.map((part) => part?.length ?? 0))];
+  return [
+    bytes,
+    binaryArray('int', begins),
+    binaryArray(
+      'int',
+      parts.map((part) => part?.length ?? 0),
+    ),
+  ];
 }

@@ -109,7 +109,7 @@ export async function addEvent(
   return row?.first ?? false;
 }
 
-const WAITING = `s.id, s.workflow, s.tenant, s.wait`;
+const WAITING = `s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner`;
 
 /** Without those whose end is not counted yet. */
 const READ_WOKEN = statement(
@@ -149,6 +149,8 @@ export interface WokenStep extends Record<string, unknown> {
   readonly tenant: string;
   /** JSON text; null if it is to run. */
   readonly wait: string | null;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
   /** Whether its workflow is on hold. */
   readonly held: boolean;
 }

@@ -44,10 +44,11 @@ const READ_UNSWEPT = statement(
 const READ_UNENDED = statement(
   'read-unended-steps',
   `
-    SELECT s.id, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
+    SELECT s.id, s.inner_workflow AS inner, s.parked, l.id IS NOT NULL AS later, coalesce(l.blocked, false) AS blocked,
       coalesce(l.attempts, j.attempts) AS attempts, c.job IS NOT NULL AS claimed, (l.id IS NULL AND j.id IS NULL) AS gone
     FROM (
-      SELECT s.id, s.parked FROM punctual.steps s WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
+      SELECT s.id, s.inner_workflow, s.parked FROM punctual.steps s
+      WHERE s.workflow = $1 AND s.id > $2 AND s.outcome IS NULL
       ORDER BY s.id LIMIT $3) s
     LEFT JOIN LATERAL (
       SELECT l.id, l.blocked, l.attempts FROM punctual.later l WHERE l.id = s.id LIMIT 1) l ON true
@@ -94,6 +95,8 @@ export function readUnswept(db: Queryable, limit: number): Promise<UnsweptWorkfl
 /** A step that has not ended. */
 export interface UnendedStep extends Record<string, unknown> {
   readonly id: string;
+  /** The workflow that it has started. */
+  readonly inner: string | null;
   /** Whether its job is blocked only because the workflow is on hold. */
   readonly parked: boolean;
   readonly later: boolean;

@@ -46,8 +46,15 @@ function insertInto(table: 'jobs' | 'later', names: string, rows: { source: stri
 }
 const FIRST_OF_ROWS = 10;
 
+/** For jobs that share their definition, as a single one does and those of a bulk mostly do. */
+const ALIKE_COLUMNS = NEW_JOB_COLUMNS.shared();
 const INSERT_JOBS = statement(
   'insert-jobs',
+  insertInto('jobs', ALIKE_COLUMNS.names, ALIKE_COLUMNS.inSql(FIRST_OF_ROWS)),
+);
+
+const INSERT_VARIED = statement(
+  'insert-varied-jobs',
   insertInto('jobs', NEW_JOB_COLUMNS.names, NEW_JOB_COLUMNS.inSql(FIRST_OF_ROWS)),
 );
 
@@ -169,7 +176,11 @@ async function insertJobs(db: Queryable, jobs: readonly NewJob[], made: Made, no
     if (!valid!.named) throw new StaleNamesError();
     if (!valid!.young) throw tookTooLong();
   };
-  if (live.length > 0) await insert(INSERT_JOBS, live, await parametersOf(NEW_JOB_COLUMNS, live));
+  if (live.length > 0) {
+    const areAlike = NEW_JOB_COLUMNS.isPartShared(live);
+    const [columns, statement] = areAlike ? [ALIKE_COLUMNS, INSERT_JOBS] : [NEW_JOB_COLUMNS, INSERT_VARIED];
+    await insert(statement, live, await parametersOf(columns, live));
+  }
   if (later.length > 0) {
     const rows = later.map((job) => job.row);
     await insert(INSERT_LATER, rows, await parametersOf(LATER_COLUMNS, later));

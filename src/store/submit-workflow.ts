@@ -1,5 +1,5 @@
 import type { FailurePolicy, RunIf, RunningPolicy } from '../core/workflow.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
 import { Columns, parametersOf } from './columns.js';
 import { inTransaction, isMissingReference, type Pool, type Queryable, run, statement } from './database.js';
 import type { Keep } from './idempotency.js';
@@ -24,7 +24,9 @@ export interface NewStep {
   readonly delayMs: number;
   /** JSON of what it waits for, if it runs no job. */
   readonly wait: string | null;
-  /** When it has waited long enough, if it has no parents and waits for a time. */
+  /** JSON of the workflow that it starts, if it runs no job. */
+  readonly inner: string | null;
+  /** When it has waited long enough, if it has no parents and waits for a time, or starts a workflow. */
   readonly wakeAt: number | null;
   /** Whether its payload refers to results of other steps. */
   readonly refers: boolean;
@@ -101,6 +103,7 @@ export const STEP_COLUMNS = new Columns<PlacedStep>([
   { name: 'released', type: 'boolean', of: (step) => step.released ?? step.parents === 0 },
   { name: 'delay_ms', type: 'bigint', of: (step) => step.delayMs },
   { name: 'wait', type: 'json', of: (step) => step.wait },
+  { name: 'inner_graph', type: 'json', of: (step) => step.inner },
   { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },
   { name: 'refers', type: 'boolean', of: (step) => step.refers },
   { name: 'hold', type: 'boolean', of: (step) => step.held },
@@ -221,7 +224,7 @@ export async function insertWorkflow(
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),
     ...(await parametersOf(STEP_COLUMNS, placed)),
-    ...[plainArray(edges.parents), plainArray(edges.children)],
+    ...[binaryArray('int', edges.parents), binaryArray('int', edges.children)],
   ]);
   const [valid] = await storing.catch((error: unknown) => {
     throw definition && isMissingReference(error) ? noDefinition(definition.name, definition.version) : error;

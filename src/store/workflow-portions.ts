@@ -1,6 +1,7 @@
 import type { EndState } from '../core/job.js';
 import type { FailurePolicy, RunIf, RunningPolicy, WorkflowEnd } from '../core/workflow.js';
-import { plainArray } from './array-text.js';
+import { binaryArray } from './array-bytes.js';
+import { textArray } from './array-text.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { ENDED_STEPS, type EndedStep, endedSteps, endParts } from './ended-jobs.js';
@@ -68,7 +69,7 @@ const READ_EDGES = statement(
   'read-edges',
   `
     SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
-      s.outcome, s.delay_ms AS "delayMs", s.wait, s.refers
+      s.outcome, s.delay_ms AS "delayMs", s.wait, s.inner_graph IS NOT NULL AS inner, s.refers
     FROM (
       SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
       CROSS JOIN LATERAL (
@@ -81,7 +82,9 @@ const READ_SOURCES = statement(
   'read-sources',
   `
     SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-      w.steps_left AS "stepsLeft", w.failed, w.held
+      w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
+      (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+      (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
     FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON ${byIndex('s.id', 'u.id')}
     JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}`,
 );
@@ -100,6 +103,8 @@ export interface StepCounts {
   readonly delayMs: number;
   /** JSON. */
   readonly wait: string | null;
+  /** Whether it starts a workflow. */
+  readonly inner: boolean;
   readonly refers: boolean;
 }
 
@@ -124,6 +129,11 @@ export interface ReadSource extends Record<string, unknown> {
   readonly stepsLeft: number;
   readonly failed: number;
   readonly held: boolean;
+  /** The step of another workflow that its workflow is, and that workflow. */
+  readonly outerStep: string | null;
+  readonly outerWorkflow: string | null;
+  /** The workflow that the step has started, if it still runs. */
+  readonly innerRunning: string | null;
 }
 
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
@@ -134,8 +144,14 @@ export async function readPortion(
   ends: readonly PendingEnd[],
   limit: number,
 ): Promise<{ readonly edges: readonly ReadEdge[]; readonly sources: readonly ReadSource[] }> {
-  const jobs = plainArray(ends.map(({ job }) => job));
-  const places = plainArray(ends.map(({ place }) => place ?? BEFORE_ALL));
+  const jobs = binaryArray(
+    'uuid',
+    ends.map(({ job }) => job),
+  );
+  const places = binaryArray(
+    'uuid',
+    ends.map(({ place }) => place ?? BEFORE_ALL),
+  );
   const [edges, sources] = await Promise.all([
     run<ReadEdge>(db, READ_EDGES, [jobs, places, limit]),
     run<ReadSource>(db, READ_SOURCES, [jobs]),
@@ -340,18 +356,42 @@ export function portionValues(portion: Portion, now: number, laterThreshold: num
   const { counted, partly, steps, released, ended, workflows } = portion;
   const ordered = [...steps].sort((a, b) => (a.id < b.id ? -1 : 1));
   return [
-    ...[plainArray(counted), partly ? [partly.job] : [], partly?.place ?? null],
+    ...[binaryArray('uuid', counted), partly ? [partly.job] : [], partly?.place ?? null],
     ...[now, Math.floor((laterThreshold * 2) / 3), now + laterThreshold],
-    plainArray(ordered.map(({ id }) => id)),
-    plainArray(ordered.map(({ parentsLeft }) => parentsLeft)),
-    plainArray(ordered.map(({ ok }) => ok)),
-    plainArray(ordered.map(({ bad }) => bad)),
-    plainArray(ordered.map(({ released }) => released)),
-    plainArray(ordered.map(({ outcome }) => outcome)),
-    plainArray(ordered.map(({ finishedAt }) => finishedAt)),
-    released.map(({ id }) => id),
-    released.map(({ runAt }) => runAt),
-    released.map(({ payload }) => payload),
+    binaryArray(
+      'uuid',
+      ordered.map(({ id }) => id),
+    ),
+    binaryArray(
+      'int',
+      ordered.map(({ parentsLeft }) => parentsLeft),
+    ),
+    binaryArray(
+      'int',
+      ordered.map(({ ok }) => ok),
+    ),
+    binaryArray(
+      'int',
+      ordered.map(({ bad }) => bad),
+    ),
+    binaryArray(
+      'boolean',
+      ordered.map(({ released }) => released),
+    ),
+    textArray(ordered.map(({ outcome }) => outcome)),
+    binaryArray(
+      'bigint',
+      ordered.map(({ finishedAt }) => finishedAt),
+    ),
+    binaryArray(
+      'uuid',
+      released.map(({ id }) => id),
+    ),
+    binaryArray(
+      'bigint',
+      released.map(({ runAt }) => runAt),
+    ),
+    textArray(released.map(({ payload }) => payload)),
     workflows.map(({ id }) => id),
     workflows.map(({ stepsEnded }) => stepsEnded),
     workflows.map(({ stepsFailed }) => stepsFailed),
@@ -360,9 +400,18 @@ export function portionValues(portion: Portion, now: number, laterThreshold: num
     ended.map(({ state }) => state),
     ended.map(({ error }) => error),
     ended.map(({ result }) => result),
-    plainArray(ordered.map(({ wakeAt }) => wakeAt)),
-    plainArray(released.map(({ parked }) => parked)),
-    plainArray(ordered.map(({ parked }) => parked)),
+    binaryArray(
+      'bigint',
+      ordered.map(({ wakeAt }) => wakeAt),
+    ),
+    binaryArray(
+      'boolean',
+      released.map(({ parked }) => parked),
+    ),
+    binaryArray(
+      'boolean',
+      ordered.map(({ parked }) => parked),
+    ),
   ];
 }
 

@@ -82,10 +82,14 @@ function returned(attempt: Attempt, value: unknown, limits: ResultLimits): Sized
   }
 }
 
-/** An object literal without spread, because it is made for every job and a spread costs several times as much. */
+/**
+ * Object literals without spread, because one is made for every job and a spread costs several times as much. A result
+ * that is null is left out, which means the same and is read faster: most handlers return nothing.
+ */
 function succeeded({ jobId, fence, tenant, startedAt }: AttemptIdentity, result: unknown): AttemptResult {
   if (tenant !== undefined || startedAt === undefined)
     return { ...identity({ jobId, fence, tenant, startedAt }), outcome: 'succeeded', result };
+  if (result === null) return { jobId, fence, startedAt, outcome: 'succeeded' };
   return { jobId, fence, startedAt, outcome: 'succeeded', result };
 }
 

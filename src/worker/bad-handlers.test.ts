@@ -132,13 +132,18 @@ describe('a handler that', () => {
   });
 
   it.each([
-    ['nothing', undefined, null],
-    ['not a number', Number.NaN, null],
+    // A result that is null is left out.
+    ['nothing', undefined, undefined],
+    ['not a number', Number.NaN, undefined],
     ['a date', new Date(0), '1970-01-01T00:00:00.000Z'],
     ['nested nothing', { a: undefined, b: 1 }, { b: 1 }],
   ])('returns %s succeeds with what JSON makes of it', async (_, returned, expected) => {
     const result = await resultBesideGood(task('odd', () => returned));
-    expect(result).toMatchObject({ outcome: 'succeeded', result: expected });
+    expect(result).toMatchObject({
+      outcome: 'succeeded',
+      ...(expected !== undefined && { result: expected }),
+    });
+    expect('result' in result).toBe(expected !== undefined);
   });
 
   it('changes its result after returning it does not change the report', async () => {

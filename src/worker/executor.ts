@@ -4,6 +4,8 @@ import type { WorkerGateway } from '../core/gateway.js';
 import type { TargetType } from '../core/job.js';
 import { PermanentError } from '../core/task.js';
 import type { Assignment, AttemptResult } from '../core/wire.js';
+import type { AddedSteps, StepAddition } from '../core/workflow.js';
+import { pause } from '../transport/pause.js';
 import { type AttemptTrace, lookForTracing, traceAttempt } from '../transport/tracing.js';
 import { type LogDelivery, LogSender, ProgressSender } from './attempt-output.js';
 import { type Ending, resultOf, type SizedResult } from './attempt-result.js';
@@ -19,6 +21,9 @@ import type { ResolvedWorkerOptions } from './worker-options.js';
 
 /** How long a report waits until the attempt's log and progress are sent. */
 const FLUSH_PATIENCE_MS = 5_000;
+/** How long it rests before steps are added that could not be. */
+const ADD_AGAIN_MS = 50;
+const MOST_ADD_REST_MS = 2_000;
 
 interface ExecutorParts {
   readonly gateway: WorkerGateway;
@@ -162,6 +167,25 @@ export class Executor implements AttemptOwner {
         this.#notDelivered(attempt, error);
       }
     });
+  }
+
+  /** Adds steps, again and again while no node can: what was added by a request whose answer was lost is found then. */
+  async addSteps(attempt: Attempt, workflow: string, addition: StepAddition): Promise<AddedSteps> {
+    const { gateway } = this.#parts;
+    const { signal } = attempt;
+    const options = { signal, traceparent: attempt.trace?.traceparent };
+    for (let restMs = ADD_AGAIN_MS; ; restMs = Math.min(2 * restMs, MOST_ADD_REST_MS)) {
+      signal.throwIfAborted();
+      try {
+        return await gateway.addSteps(workflow, attempt.assignment.token, addition, options);
+      } catch (thrown) {
+        if (signal.aborted) throw signal.reason;
+        const error = asPunctualError(thrown);
+        if (error.code === 'STALE_FENCE') this.stop(attempt, 'stale');
+        if (error.status !== 503) throw error;
+      }
+      await pause(restMs, signal);
+    }
   }
 
   /** Tells the log and the program how an attempt ended; neither has an effect on it. */

@@ -1,5 +1,5 @@
 import { parseDuration } from '../core/duration.js';
-import type { WorkerGateway } from '../core/gateway.js';
+import type { AddOptions, WorkerGateway } from '../core/gateway.js';
 import {
   type ClaimAnswer,
   type ClaimRequest,
@@ -16,6 +16,7 @@ import {
   type WorkerRegistration,
   type WorkerWelcome,
 } from '../core/wire.js';
+import type { AddedSteps, StepAddition } from '../core/workflow.js';
 import { HttpTransport } from '../transport/http-transport.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 
@@ -23,6 +24,8 @@ import type { RequestOptions, Transport } from '../transport/transport.js';
 const CLAIM_SLACK_MS = 10_000;
 /** A report is answered in milliseconds, unless it waits for a new leader; after this time another node is asked. */
 const REPORT_TIMEOUT_MS = 10_000;
+/** Thousands of steps take a while to be stored. */
+const ADD_TIMEOUT_MS = 60_000;
 
 /**
  * A worker's requests to the scheduler over HTTP. Each call is one request to one node; the worker's loops repeat
@@ -81,6 +84,20 @@ export class HttpWorkerGateway implements WorkerGateway {
 
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void> {
     return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/logs`, report, withToken(token));
+  }
+
+  addSteps(
+    workflow: string,
+    token: string | undefined,
+    addition: StepAddition,
+    { signal, traceparent }: AddOptions,
+  ): Promise<AddedSteps> {
+    const { headers } = withToken(token);
+    const path = `/v1/workflows/${encodeURIComponent(workflow)}/jobs`;
+    return this.#post(path, addition, {
+      headers: { ...headers, ...(traceparent !== undefined && { traceparent }) },
+      ...{ signal, timeoutMs: ADD_TIMEOUT_MS },
+    });
   }
 
   publish(task: TaskInput, signal?: AbortSignal): Promise<void> {

@@ -1,6 +1,8 @@
 import { assertNever, PunctualError } from '../core/errors.js';
 import type { JobLog, MiddlewareContext } from '../core/task.js';
 import type { Assignment, FencedJob } from '../core/wire.js';
+import { buildAddition, type Spawn, type SpawnOptions } from '../core/workflow/workflow-builder.js';
+import type { AddedSteps, StepAddition } from '../core/workflow.js';
 import type { AttemptTrace } from '../transport/tracing.js';
 import type { LogSender, ProgressSender } from './attempt-output.js';
 import { Timed } from './deadlines.js';
@@ -18,6 +20,7 @@ export interface AttemptOwner {
   expired(attempt: Attempt): void;
   openLog(attempt: Attempt): LogSender;
   openProgress(attempt: Attempt): ProgressSender;
+  addSteps(attempt: Attempt, workflow: string, addition: StepAddition): Promise<AddedSteps>;
 }
 
 /**
@@ -84,6 +87,20 @@ export class Attempt extends Timed implements FencedJob {
     this.progress ??= this.#owner.openProgress(this);
     return this.progress;
   }
+
+  /** Adds steps to the workflow of the attempt's job. */
+  async spawn(build: Parameters<Spawn>[0], options?: SpawnOptions): ReturnType<Spawn> {
+    const { workflow } = this.assignment;
+    if (workflow === undefined) {
+      const detail = 'Only a step of a workflow can add steps; this job is none. Submit a job instead.';
+      throw new PunctualError('INVALID_REQUEST', detail);
+    }
+    const addition = await buildAddition(build, options);
+    // Code of a handler that still runs after the attempt has ended adds nothing.
+    if (this.phase === 'ended') throw stopReason('stale', this.assignment);
+    const { jobId, fence } = this;
+    return (await this.#owner.addSteps(this, workflow, { ...addition, by: { jobId, fence } })).jobs;
+  }
 }
 
 /** The context that handlers and middleware get. Its getters create what is used, and can be destructured. */
@@ -128,6 +145,15 @@ export class AttemptContext implements MiddlewareContext {
 
   get traceparent(): string | undefined {
     return this.#attempt.trace?.traceparent;
+  }
+
+  get workflow(): string | undefined {
+    return this.#attempt.assignment.workflow;
+  }
+
+  get spawn(): Spawn {
+    const attempt = this.#attempt;
+    return (build, options) => attempt.spawn(build, options);
   }
 
   get progress(): (fraction: number, message?: string) => Promise<void> {

@@ -1,10 +1,10 @@
 import type { JobDefinition } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { ParsedAddition } from '../core/workflow/parse-workflow.js';
+import type { Draft } from '../store/add-steps.js';
 import type { StoredDefinition } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
 import { stepOf, storedOf, type WorkflowOwner } from '../store/new-workflow.js';
-import type { Draft } from './plan-addition.js';
 
 /** Steps that are to be added to a workflow, with new ids; what they wait for is known when they are added. */
 export function draftSteps<S extends ParsedAddition>(

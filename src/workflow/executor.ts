@@ -8,7 +8,14 @@ import type { EndedStep } from '../store/ended-jobs.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
 import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
 import { toWaiting } from '../store/read-backlog.js';
-import { addEvent, nextWake, readWaitingSteps, readWoken, type WorkflowEvent } from '../store/step-inputs.js';
+import {
+  addEvent,
+  nextWake,
+  readWaitingSteps,
+  readWoken,
+  type WokenStep,
+  type WorkflowEvent,
+} from '../store/step-inputs.js';
 import { type Made, takeRoomFor } from '../store/submit-jobs.js';
 import {
   type Applied,
@@ -20,6 +27,7 @@ import {
   type PendingEnd,
   type Portion,
   type ReadEdge,
+  type ReadSource,
   readOutbox,
   readOutboxOf,
   readPortion,
@@ -33,8 +41,8 @@ import type { WorkflowLeader } from './workflow-leader.js';
 const MAX_EDGES = 1_000;
 /** Ends of one statement. */
 const MAX_ENDS = 500;
-/** Ends that are kept in memory; what is beyond that is read from the table. */
-const MAX_PENDING = 50_000;
+/** Workflows that are started before others have their turn: each may have ten thousand steps. */
+const MAX_STARTS = 10;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 const EVERY_MS = 60_000;
 
@@ -47,12 +55,16 @@ const EVERY_MS = 60_000;
  * holds: a cursor would miss what is committed late, and reading from the beginning passes all dead rows.
  */
 export class WorkflowExecutor {
+  /** Ends that are kept in memory; what is beyond that is read from the table. Tests make it small. */
+  maxPending = 50_000;
   /** By step. */
   private readonly pending = new Map<string, PendingEnd>();
   /** Whether steps may have waited long enough. */
   private isWaking = true;
   /** Whether the table may hold ends that memory does not. */
   private isBehind = true;
+  /** Set by the workflows: starts the workflow of a step, or answers how the step ends. */
+  startInner: (step: WokenStep) => Promise<EndedUnrun | null> = async () => null;
   private readonly writes = new SerialQueue();
   private readonly loop: Loop;
   /** For steps that wait for a time. */
@@ -100,7 +112,7 @@ export class WorkflowExecutor {
   }
 
   private add(end: PendingEnd): void {
-    if (this.pending.size < MAX_PENDING) this.pending.set(end.job, end);
+    if (this.pending.size < this.maxPending) this.pending.set(end.job, end);
     else this.isBehind = true;
   }
 
@@ -174,7 +186,7 @@ export class WorkflowExecutor {
       ...prepared,
       ended: [...plan.ended, ...prepared.ended],
     };
-    const tenants = new Map(read.sources.map(({ workflow, tenant }) => [workflow, tenant]));
+    const tenants = tenantsOf(read.sources);
     const applied = await this.write(portion, tenants, now);
     if (!applied.isOwn) return this.forgetCounted(taken);
     for (const { job } of taken) this.pending.delete(job);
@@ -199,7 +211,10 @@ export class WorkflowExecutor {
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
     const workflows = new Map(sources.map(({ workflow, tenant, held }) => [workflow, { tenant, held }]));
-    const ready = plan.ready.map((step) => ({ ...step, ...workflows.get(step.workflow)! }));
+    const ready = plan.ready.map(({ id, delayMs, wait, inner, refers, workflow }) => {
+      const { tenant, held } = workflows.get(workflow)!;
+      return { id, delayMs, wait, inner, refers, workflow, tenant, held };
+    });
     return prepare(this.leader, ready, now);
   }
 
@@ -242,22 +257,33 @@ export class WorkflowExecutor {
       wait === null ? [] : [{ id, workflow, wait: JSON.parse(wait) as Waits }],
     );
     const results = await eventResults(leader, waits);
-    const again = woken.filter(({ wait }) => wait === null);
+    const again = woken.filter(({ wait, inner }) => wait === null && !inner);
+    const starts = woken.filter(({ inner }) => inner);
+    const ofInner: EndedUnrun[] = [];
+    for (const step of starts.slice(0, MAX_STARTS)) {
+      const end = await this.startInner(step);
+      if (end) ofInner.push(end);
+    }
     const prepared = await prepare(
       leader,
-      again.map((step) => ({ ...step, delayMs: 0, refers: true })),
+      again.map((step) => ({ ...step, delayMs: 0, refers: true, inner: false })),
       now,
     );
     const portion = {
       ...NOTHING,
       steps: prepared.released.map(({ id, parked }) => ({ ...NO_CHANGE, id, released: true, parked })),
       released: prepared.released,
-      ended: [...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))), ...prepared.ended],
+      ended: [
+        ...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))),
+        ...prepared.ended,
+        ...ofInner,
+      ],
     };
     const tenants = new Map(woken.map(({ workflow, tenant }) => [workflow, tenant]));
     const done = woken.length > 0 ? await this.write(portion, tenants, now) : NOT_APPLIED;
     const isPart = woken.length === MAX_ENDS || prepared.beyond !== null;
     // Those whose jobs are gone are found again until their ends are counted.
+    if (starts.length > MAX_STARTS) this.isWaking = true;
     if (isPart && done.steps.length + done.live.length + done.postponed > 0) this.isWaking = true;
     this.timer.arm(await nextWake(leader.hot, now));
   }
@@ -357,6 +383,16 @@ export class WorkflowExecutor {
 const NOTHING: Portion = { counted: [], partly: null, steps: [], released: [], ended: [], workflows: [] };
 const NOT_APPLIED: Applied = { isOwn: false, live: [], postponed: 0, steps: [], over: [] };
 
+/** The tenants of workflows, and of those around them. */
+function tenantsOf(sources: readonly ReadSource[]): Map<string, string> {
+  const tenants = new Map<string, string>();
+  for (const { workflow, outerWorkflow, tenant } of sources) {
+    tenants.set(workflow, tenant);
+    if (outerWorkflow !== null) tenants.set(outerWorkflow, tenant);
+  }
+  return tenants;
+}
+
 /** How a step ends that has waited long enough: its event may have come before it began to wait. */
 function endOfWait({ id, wait }: Waiter, result: string | undefined): EndedUnrun {
   if (eventOf(wait) === null || result !== undefined)
@@ -371,7 +407,8 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
 }
 
 /** The changes of steps with when they wake, and whether they only wait for their workflow. */
-function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): StepChange[] {
+function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): readonly StepChange[] {
+  if (waiting.length === 0 && !released.some(({ parked }) => parked)) return steps;
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
   const parked = new Map(released.map((step) => [step.id, step.parked]));
   return steps.map((step) => ({

@@ -1,8 +1,6 @@
 import { decideStep, weightOf } from '../core/workflow/run-if.js';
-import { eventOf, type Waits, wakeAt } from '../core/workflow/waiting.js';
-import type { RunIf } from '../core/workflow.js';
-import type { AddedStep, StepBeside } from '../store/add-steps.js';
-import type { NewStep } from '../store/submit-workflow.js';
+import { eventOf, wakeAt } from '../core/workflow/waiting.js';
+import type { AddedStep, Draft, StepBeside } from '../store/add-steps.js';
 import type { EndedUnrun } from '../store/workflow-portions.js';
 import { skipReason } from './plan-portion.js';
 
@@ -10,20 +8,6 @@ import { skipReason } from './plan-portion.js';
  * What steps that are added to a running workflow wait for: pure, from what was read to what is to be stored. To be called
  * when every end is counted: a parent has ended if it has an outcome, and is counted here instead of by its end.
  */
-
-/** A step that is to be added. */
-export interface Draft {
-  readonly id: string;
-  readonly name: string;
-  readonly runIf: RunIf;
-  readonly delayMs: number;
-  readonly wait: Waits | null;
-  readonly refers: boolean;
-  /** Names of steps, new ones and others. */
-  readonly after: readonly string[];
-  /** Its job as it is stored, by whether it is blocked. */
-  make(blocked: boolean): Omit<NewStep, 'parents' | 'wakeAt'>;
-}
 
 /** What the new steps are put beside. */
 export interface AdditionSite {
@@ -67,7 +51,7 @@ export function planAddition(
     const parents = draft.after.length;
     const isDecided = counts.parentsLeft === 0;
     const runs = isDecided && decideStep({ runIf: draft.runIf, parents, ...counts }) === 'run';
-    const blocked = !runs || draft.wait !== null || draft.refers;
+    const blocked = !runs || draft.wait !== null || draft.inner !== null || draft.refers;
     if (isDecided && !runs)
       skipped.push({ id: draft.id, state: 'skipped', error: skipReason(false), result: null });
     steps.push({
@@ -83,8 +67,13 @@ export function planAddition(
   return { steps, edges, skipped };
 }
 
-/** When a step that may run is looked at: its payload is to be resolved, or it waits for a time or an event. */
-function wakeOf({ wait, refers, delayMs }: Draft, events: ReadonlySet<string>, now: number): number | null {
+/** When a step that may run is looked at: its payload is to be resolved, its workflow starts, or it waits for a time or an event. */
+function wakeOf(
+  { wait, inner, refers, delayMs }: Draft,
+  events: ReadonlySet<string>,
+  now: number,
+): number | null {
+  if (inner !== null) return now;
   if (wait === null) return refers ? now + delayMs : null;
   const event = eventOf(wait);
   return event !== null && events.has(event) ? now : wakeAt(wait, now);

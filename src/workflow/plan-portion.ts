@@ -1,15 +1,15 @@
-import { decideStep, type Weight, weightOf } from '../core/workflow/run-if.js';
-import {
-  type EndedUnrun,
-  NO_CHANGE,
-  type PendingEnd,
-  type Portion,
-  type ReadEdge,
-  type ReadSource,
-  type ReleasedStep,
-  type StepChange,
-  type StepCounts,
-  type WorkflowChange,
+import { decideStep, endOfWorkflow, type Weight, weightOf } from '../core/workflow/run-if.js';
+import type { WorkflowEnd } from '../core/workflow.js';
+import type {
+  EndedUnrun,
+  PendingEnd,
+  Portion,
+  ReadEdge,
+  ReadSource,
+  ReleasedStep,
+  StepChange,
+  StepCounts,
+  WorkflowChange,
 } from '../store/workflow-portions.js';
 
 /**
@@ -61,8 +61,11 @@ export function planPortion(
   const weights = taken.map(({ job, state }): Weight => weightOf(state, sourceOf.get(job)?.bad ?? 0));
   const counts = new Map<string, Counts>();
   for (const edge of edges) {
-    const child = counts.get(edge.id) ?? { ...edge, workflow: ends[edge.n - 1]!.workflow };
-    counts.set(edge.id, child);
+    let child = counts.get(edge.id);
+    if (!child) {
+      child = countsOf(edge, ends[edge.n - 1]!.workflow);
+      counts.set(edge.id, child);
+    }
     child.parentsLeft -= 1;
     const weight = weights[edge.n - 1]!;
     if (weight !== 'neither') child[weight] += 1;
@@ -75,7 +78,7 @@ export function planPortion(
     partly: isWhole ? null : { job: taken.at(-1)!.job, place: edges[edges.length - 1]!.id },
     steps: stepChanges(counts, counted, new Set(ready.map(({ id }) => id))),
     ready,
-    ended,
+    ended: [...ended, ...outerEnds(workflows)],
     workflows: [...workflows.values()].map(({ change }) => change),
   };
 }
@@ -83,6 +86,26 @@ export function planPortion(
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 /** The counts of a child as they become. */
 type Counts = Mutable<StepCounts> & { readonly workflow: string };
+
+/** The counts as they were read. Written out, because a spread costs several times as much, and there is one per edge. */
+function countsOf(edge: ReadEdge, workflow: string): Counts {
+  const { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers } = edge;
+  return {
+    id,
+    runIf,
+    parents,
+    parentsLeft,
+    ok,
+    bad,
+    released,
+    outcome,
+    delayMs,
+    wait,
+    inner,
+    refers,
+    workflow,
+  };
+}
 
 function decide(
   children: readonly Counts[],
@@ -105,20 +128,55 @@ function stepChanges(
   counted: readonly PendingEnd[],
   released: ReadonlySet<string>,
 ): StepChange[] {
-  const changes = new Map<string, StepChange>();
+  const changes = new Map<string, Mutable<StepChange>>();
   for (const { id, parentsLeft, ok, bad } of counts.values()) {
-    changes.set(id, { ...NO_CHANGE, id, parentsLeft, ok, bad, released: released.has(id) ? true : null });
+    const change = changeOf(id);
+    change.parentsLeft = parentsLeft;
+    change.ok = ok;
+    change.bad = bad;
+    if (released.has(id)) change.released = true;
+    changes.set(id, change);
   }
-  for (const { job, state: outcome, finishedAt } of counted) {
-    const change = changes.get(job);
-    changes.set(job, { ...(change ?? { ...NO_CHANGE, id: job }), outcome, finishedAt });
+  for (const { job, state, finishedAt } of counted) {
+    const change = changes.get(job) ?? changeOf(job);
+    change.outcome = state;
+    change.finishedAt = finishedAt;
+    changes.set(job, change);
   }
   return [...changes.values()];
+}
+
+/** The change that changes nothing, to be filled in. Written out like the counts. */
+function changeOf(id: string): Mutable<StepChange> {
+  // biome-ignore format: one line.
+  return { id, parentsLeft: null, ok: null, bad: null, released: null, outcome: null, finishedAt: null, wakeAt: null, parked: null };
 }
 
 interface ChangedWorkflow {
   readonly change: WorkflowChange;
   readonly isStopping: boolean;
+  /** A step of it that has ended; null for one that is only stopped. */
+  readonly source: ReadSource | null;
+}
+
+/** The ends of steps whose workflows end: in the same statement, so that neither is ever without the other. */
+function outerEnds(workflows: ReadonlyMap<string, ChangedWorkflow>): EndedUnrun[] {
+  const ends: EndedUnrun[] = [];
+  for (const { change, source } of workflows.values()) {
+    if (!source || source.outerStep === null || source.stepsLeft > change.stepsEnded) continue;
+    const state = endOfWorkflow(source.stopping === 'cancel', source.failed + change.stepsFailed);
+    ends.push(endOfOuter(source.outerStep, change.id, state));
+  }
+  return ends;
+}
+
+/** How a step ends whose workflow has ended. */
+export function endOfOuter(step: string, workflow: string, state: WorkflowEnd): EndedUnrun {
+  if (state === 'succeeded')
+    return { id: step, state, error: null, result: JSON.stringify({ workflow, state }) };
+  const message = `The workflow ${workflow}, which is this step, is ${state}.`;
+  const error = JSON.stringify({ code: 'WORKFLOW_UNSUCCESSFUL', message });
+  return { id: step, state: 'failed', error, result: null };
 }
 
 function workflowChanges(
@@ -145,9 +203,24 @@ function workflowChanges(
     const stops = hasFailed && source.onFailure === 'stop' && source.stepsLeft > ended;
     const stopping = source.stopping === null && stops ? ('failure' as const) : null;
     const change = { id, stepsEnded: ended, stepsFailed: failed, stopping };
-    changes.set(id, { change, isStopping: source.stopping !== null || stopping !== null });
+    changes.set(id, { change, isStopping: source.stopping !== null || stopping !== null, source });
+  }
+  for (const end of counted) {
+    const inner = sourceOf.get(end.job)?.innerRunning ?? null;
+    if (inner !== null) stop(changes, inner);
   }
   return changes;
+}
+
+/** The workflow of a step that has ended by itself, because somebody cancelled it, has nobody to run for. */
+function stop(changes: Map<string, ChangedWorkflow>, id: string): void {
+  const known = changes.get(id);
+  const change = known?.change ?? { id, stepsEnded: 0, stepsFailed: 0, stopping: null };
+  if (known?.source?.stopping !== undefined && known.source.stopping !== null) return;
+  changes.set(id, {
+    ...{ change: { ...change, stopping: 'cancel' }, isStopping: true },
+    source: known?.source ?? null,
+  });
 }
 
 /** The portion up to the first edges, for one that would be too large. */

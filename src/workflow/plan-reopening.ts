@@ -3,7 +3,7 @@ import { eventOf, type Waits, wakeAt } from '../core/workflow/waiting.js';
 import type { EdgeRow } from '../store/read-workflows.js';
 import type { GraphStepRow, ReopenedStep } from '../store/reopen-steps.js';
 
-/** Which steps run again, and what those around them are counted to: pure. Every step is behind its parents. */
+/** Which steps run again, and what those around them are counted to: pure. */
 
 /** What is to run again. */
 export interface Again {
@@ -36,6 +36,56 @@ export interface ReopeningPlan {
   readonly failed: number;
 }
 
+/** A step that runs again with everything behind it. */
+export interface Rerun {
+  /** The step and those behind it. */
+  readonly below: ReadonlySet<string>;
+  /** Steps that these had added, and that these have added in turn: whoever runs again adds anew. */
+  readonly removed: ReadonlySet<string>;
+  /** Steps that were put behind removed ones by others, who do not run again: they would be lost. */
+  readonly lost: readonly GraphStepRow[];
+}
+
+/** What it means to run a step and everything behind it again. */
+export function planRerun(root: string, steps: readonly GraphStepRow[], edges: readonly EdgeRow[]): Rerun {
+  const below = subtree([root], edges);
+  const added = new Map<string, string[]>();
+  for (const { id, addedBy } of steps) {
+    if (addedBy === null || id === root) continue;
+    const known = added.get(addedBy);
+    if (known) known.push(id);
+    else added.set(addedBy, [id]);
+  }
+  const removed = new Set([...below].flatMap((id) => added.get(id) ?? []));
+  for (const id of removed) for (const each of added.get(id) ?? []) removed.add(each);
+  if (removed.size === 0) return { below, removed, lost: [] };
+  const byId = new Map(steps.map((step) => [step.id, step]));
+  const pairs = new Set(edges.map(({ parent, child }) => `${parent} ${child}`));
+  // Who waits for a step waits for what it adds, and does so again; others do not.
+  const lost = edges.filter(
+    ({ parent, child }) =>
+      removed.has(parent) && !removed.has(child) && !pairs.has(`${byId.get(parent)!.addedBy} ${child}`),
+  );
+  return { below, removed, lost: lost.map(({ child }) => byId.get(child)!) };
+}
+
+/** The steps with every one behind its parents: steps that were added later may come before others. */
+function inOrder(steps: readonly GraphStepRow[], edges: readonly EdgeRow[]): GraphStepRow[] {
+  const left = new Map<string, number>();
+  for (const { child } of edges) left.set(child, (left.get(child) ?? 0) + 1);
+  const children = grouped(edges, 'parent', 'child');
+  const byId = new Map(steps.map((step) => [step.id, step]));
+  const order = steps.filter(({ id }) => !left.has(id));
+  for (const { id } of order) {
+    for (const child of children.get(id) ?? []) {
+      const rest = left.get(child)! - 1;
+      left.set(child, rest);
+      if (rest === 0) order.push(byId.get(child)!);
+    }
+  }
+  return order;
+}
+
 /** The steps at one end of the edges, by those at the other. */
 function grouped(
   edges: readonly EdgeRow[],
@@ -61,7 +111,7 @@ export function subtree(roots: Iterable<string>, edges: readonly EdgeRow[]): Set
 
 /** Plans that steps run again. To be called when every end is counted. */
 export function planReopening(
-  steps: readonly GraphStepRow[],
+  given: readonly GraphStepRow[],
   edges: readonly EdgeRow[],
   { chosen, withDescendants, withSkipped }: Again,
   /** Names of the events that have come. */
@@ -70,6 +120,7 @@ export function planReopening(
   /** Whether the workflow is on hold. */
   held = false,
 ): ReopeningPlan {
+  const steps = inOrder(given, edges);
   const byId = new Map(steps.map((step) => [step.id, step]));
   const parents = grouped(edges, 'child', 'parent');
   const parentsOf = (id: string) => parents.get(id) ?? [];
@@ -108,20 +159,21 @@ export function planReopening(
       continue;
     }
     changed.push({
-      ...{ id, finishedAt: isReopened ? step.finishedAt : null, ...counts, released: runs },
-      blocked: !runs || held || step.wait !== null || step.refers,
+      ...{ id, finishedAt: isReopened ? step.finishedAt : null, parents: theirs.length, ...counts },
+      released: runs,
+      blocked: !runs || held || step.wait !== null || step.inner || step.refers,
       wakeAt: runs ? wakeOf(step, events, now) : null,
-      parked: runs && held && step.wait === null && !step.refers,
+      parked: runs && held && step.wait === null && !step.inner && !step.refers,
     });
     if (isReopened) reopened.push(step);
   }
   return { steps: changed, reopened, stepsLeft: open.size, failed };
 }
 
-/** When a step that may run is looked at: at once if its payload is to be resolved or its event has come. */
+/** When a step that may run is looked at: at once if its payload is to be resolved, its workflow is to run, or its event has come. */
 function wakeOf(step: GraphStepRow, events: ReadonlySet<string>, now: number): number | null {
   const wait = waitOf(step);
-  if (wait === null) return step.refers ? now : null;
+  if (wait === null) return step.refers || step.inner ? now : null;
   const event = eventOf(wait);
   return event !== null && events.has(event) ? now : wakeAt(wait, now);
 }

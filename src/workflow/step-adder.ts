@@ -4,6 +4,7 @@ import { eventOf } from '../core/workflow/waiting.js';
 import { MOST_EDGES, MOST_STEPS } from '../core/workflow.js';
 import {
   type Beside,
+  type Draft,
   findBelow,
   NotOwnedError,
   readAdder,
@@ -15,7 +16,7 @@ import { readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { findEvents } from '../store/step-inputs.js';
 import type { Made } from '../store/submit-jobs.js';
 import type { WorkflowExecutor } from './executor.js';
-import { type Draft, planAddition } from './plan-addition.js';
+import { planAddition } from './plan-addition.js';
 import type { WorkflowLeader } from './workflow-leader.js';
 
 /** Steps that a running step adds to its workflow. */
@@ -48,6 +49,8 @@ export class StepAdder {
   constructor(
     private readonly leader: WorkflowLeader,
     private readonly executor: WorkflowExecutor,
+    /** Called when steps were added to a workflow on hold, which are to be parked. */
+    private readonly onHeld: () => void,
   ) {}
 
   /** Answers whether any step is new. */
@@ -89,6 +92,7 @@ export class StepAdder {
     await executor.addSteps(stored, plan.skipped, made, now).catch((error: unknown) => {
       throw error instanceof NotOwnedError ? stale(by) : error;
     });
+    if (workflow.held) this.onHeld();
     return true;
   }
 

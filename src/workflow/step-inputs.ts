@@ -21,7 +21,7 @@ import type { WorkflowLeader } from './workflow-leader.js';
 const MAX_RESOLVED_BYTES = 4 * 1024 * 1024;
 
 /** A step whose parents have ended, with its workflow and tenant. */
-export interface ReadyStep extends Pick<StepCounts, 'id' | 'delayMs' | 'wait' | 'refers'> {
+export interface ReadyStep extends Pick<StepCounts, 'id' | 'delayMs' | 'wait' | 'inner' | 'refers'> {
   readonly workflow: string;
   readonly tenant: string;
   /** Whether the workflow is on hold. */
@@ -32,7 +32,7 @@ export interface ReadyStep extends Pick<StepCounts, 'id' | 'delayMs' | 'wait' | 
 export interface Prepared {
   readonly released: ReleasedStep[];
   readonly ended: EndedUnrun[];
-  /** Steps that begin to wait, and until when. */
+  /** Steps that begin to wait, and until when; those whose workflows are to be started are looked at next. */
   readonly waiting: { readonly id: string; readonly wakeAt: number | null }[];
   /** The first step that did not fit into the statement; null if all did. */
   readonly beyond: string | null;
@@ -49,7 +49,8 @@ export async function prepare(
     ended: [] as EndedUnrun[],
     waiting: [] as Prepared['waiting'],
   };
-  const plain = steps.filter(({ wait, refers }) => wait === null && !refers);
+  for (const { id, inner } of steps) if (inner) prepared.waiting.push({ id, wakeAt: now });
+  const plain = steps.filter(({ wait, inner, refers }) => wait === null && !inner && !refers);
   for (const step of plain) prepared.released.push(released(step, now));
   await prepareWaits(leader, steps, prepared, now);
   const referring = steps.filter(({ refers }) => refers);

@@ -1,9 +1,10 @@
 import type { EndState } from '../core/job.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
-import { parkSteps, unparkSteps } from '../store/hold-workflow.js';
+import { holdWorkflow, parkSteps, unparkSteps } from '../store/hold-workflow.js';
 import { readWorkflow } from '../store/read-workflows.js';
 import {
+  cancelWorkflow,
   markSwept,
   readUnended,
   readUnswept,
@@ -78,17 +79,44 @@ export class Sweeper {
     for (let after = BEFORE_ALL; ; ) {
       // Alone, so that no portion that does not know yet that the workflow stops is under way, and no retry.
       const page = await this.whileItIsSo(workflow, async () => {
-        const steps = await readUnended(leader.hot, workflow.id, after, PAGE);
+        const found = await readUnended(leader.hot, workflow.id, after, PAGE);
+        const steps = await this.steerInner(workflow, found);
         const hasEnded = await this.endWaiting(workflow, steps);
-        return { steps, isDone: (await this.parkOrLetGo(workflow, steps)) && hasEnded };
+        const isDone = (await this.parkOrLetGo(workflow, steps)) && hasEnded;
+        return { steps, isDone, last: found.at(-1)?.id, isLast: found.length < PAGE };
       });
       if (page === null) return false;
-      const { steps } = page;
+      const { steps, last, isLast } = page;
       if (!page.isDone) isDone = false;
       if (!(await this.cancelRunning(workflow, steps))) isDone = false;
-      if (steps.length < PAGE || leader.isOver) return isDone;
-      after = steps[steps.length - 1]!.id;
+      if (isLast || leader.isOver) return isDone;
+      after = last!;
     }
+  }
+
+  /**
+   * The steps without those whose workflows run: these end when their workflows do, which are cancelled if what runs is, and
+   * held and released like the one around them.
+   */
+  private async steerInner(
+    workflow: UnsweptWorkflow,
+    steps: readonly UnendedStep[],
+  ): Promise<readonly UnendedStep[]> {
+    const { hot, term } = this.leader;
+    const { tenant, held } = workflow;
+    const running = new Set<string>();
+    for (const { id, inner, gone } of steps) {
+      if (inner === null || gone) continue;
+      const now = await readWorkflow(hot, tenant, inner);
+      if (now?.state !== 'running') continue;
+      running.add(id);
+      const isSteered = cancelsRunning(workflow)
+        ? await this.leader.write(() => cancelWorkflow(hot, term, tenant, inner))
+        : workflow.stopping === null &&
+          (await this.leader.write(() => holdWorkflow(hot, term, tenant, inner, held)));
+      if (isSteered) this.wake();
+    }
+    return running.size === 0 ? steps : steps.filter(({ id }) => !running.has(id));
   }
 
   /** Runs something alone; answers null, with nothing done, if somebody steered the workflow meanwhile. */

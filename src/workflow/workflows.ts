@@ -9,7 +9,8 @@ import type { Requested } from '../store/requested.js';
 import { findEvents } from '../store/step-inputs.js';
 import { cancelWorkflow } from '../store/stop-workflow.js';
 import { WorkflowExecutor } from './executor.js';
-import { type Again, eventsOf, planReopening, subtree } from './plan-reopening.js';
+import { InnerWorkflows } from './inner-workflows.js';
+import { type Again, eventsOf, planReopening, planRerun } from './plan-reopening.js';
 import { StepAdder, type StepsToAdd } from './step-adder.js';
 import { Sweeper } from './sweeper.js';
 import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
@@ -23,14 +24,24 @@ export class Workflows {
   constructor(
     private readonly leader: WorkflowLeader,
     cancelJob: CancelJob,
-    /** Called when so many jobs of steps are to be admitted. */
-    private readonly onReopened: (tenant: string, jobs: number) => void,
+    /** Called when so many jobs of steps are to be admitted, and when the first is to have started by, if one is. */
+    private readonly onReopened: (tenant: string, jobs: number, startBefore: number | null) => void,
     /** Resolves when the claims that are under way are made. */
     private readonly claimsMade: () => Promise<void>,
   ) {
     this.executor = new WorkflowExecutor(leader, () => this.sweeper.wake());
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
-    this.adder = new StepAdder(leader, this.executor);
+    this.adder = new StepAdder(leader, this.executor, () => this.sweeper.wake());
+    const inner = new InnerWorkflows(leader, {
+      retry: (workflow) => this.retryFailed(workflow, {}),
+      onStored: (tenant, jobs, startBefore) => {
+        this.onReopened(tenant, jobs, startBefore);
+        this.executor.wake();
+        // It is on hold if the workflow around it is.
+        this.sweeper.wake();
+      },
+    });
+    this.executor.startInner = (step) => inner.start(step);
   }
 
   start(): void {
@@ -100,20 +111,28 @@ export class Workflows {
   ): Promise<void> {
     await this.executor.alone(async () => {
       const workflow = await this.mustRead(tenant, id);
+      if (from === undefined) return this.retryFailed(workflow, { author, keep });
       await this.reopen(workflow, { author, keep, action: 'workflow.retry' }, (steps, edges) => {
-        if (from === undefined) {
-          const failed = steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'cancelled');
-          const chosen = new Set(failed.map((step) => step.id));
-          return { chosen, withDescendants: false, withSkipped: workflow.stopping !== null };
-        }
         const root = steps.find(({ name }) => name === from);
         if (!root) throw invalid([{ pointer: '/from', detail: `there is no step "${from}"` }]);
-        const below = subtree([root.id], edges);
-        const busy = steps.filter((step) => below.has(step.id) && step.outcome === null && step.released);
+        const { below, removed, lost } = planRerun(root.id, steps, edges);
+        const busy = steps.filter(
+          (step) => step.outcome === null && (removed.has(step.id) || (below.has(step.id) && step.released)),
+        );
         if (root.outcome === null || busy.length > 0)
           throw stillRuns(id, root.outcome === null ? [root] : busy);
-        return { chosen: new Set([root.id]), withDescendants: true, withSkipped: false };
+        if (lost.length > 0) throw losesSteps(id, lost);
+        return { chosen: new Set([root.id]), withDescendants: true, withSkipped: false, removed };
       });
+    });
+  }
+
+  /** To be called by those who are alone. */
+  private retryFailed(workflow: WorkflowRow, requested: Requested<boolean>): Promise<void> {
+    return this.reopen(workflow, { ...requested, action: 'workflow.retry' }, (steps) => {
+      const failed = steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'cancelled');
+      const chosen = new Set(failed.map((step) => step.id));
+      return { chosen, withDescendants: false, withSkipped: workflow.stopping !== null };
     });
   }
 
@@ -136,7 +155,10 @@ export class Workflows {
   private async reopen(
     workflow: WorkflowRow,
     { author, keep, action }: Requested<boolean> & { readonly action: 'workflow.retry' | 'job.retry' },
-    choose: (steps: readonly GraphStepRow[], edges: readonly EdgeRow[]) => Again,
+    choose: (
+      steps: readonly GraphStepRow[],
+      edges: readonly EdgeRow[],
+    ) => Again & { readonly removed?: ReadonlySet<string> },
   ): Promise<void> {
     const { leader } = this;
     const { id, tenant } = workflow;
@@ -148,9 +170,14 @@ export class Workflows {
     const named = eventsOf(steps).map((name) => ({ workflow: id, name }));
     const come = named.length === 0 ? [] : await findEvents(leader.hot, named);
     const events = new Set(come.map(({ name }) => name));
-    const plan = planReopening(steps, edges, choose(steps, edges), events, now, workflow.held);
+    const { removed = new Set<string>(), ...again } = choose(steps, edges);
+    const left = steps.filter((step) => !removed.has(step.id));
+    const leftEdges = edges.filter(({ parent, child }) => !removed.has(parent) && !removed.has(child));
+    const plan = planReopening(left, leftEdges, again, events, now, workflow.held);
     if (plan.reopened.length === 0) throw nothingToRetry(id);
-    const once = plan.reopened.filter(({ ranOnce }) => ranOnce);
+    const once = [...plan.reopened, ...steps.filter((step) => removed.has(step.id))].filter(
+      (step) => step.ranOnce,
+    );
     if (once.length > 0) throw ranOnce(id, once);
     if (plan.reopened.some(({ hasHistory }) => !hasHistory)) throw tooOld(id);
     const changed = {
@@ -160,11 +187,16 @@ export class Workflows {
     };
     const entry = author && this.entry(author, action, workflow, changed);
     const isDone = await leader.writeRequested(entry, keep, (db, term) =>
-      reopenSteps(db, term, { workflow: id, tenant, ...plan }, now),
+      reopenSteps(
+        db,
+        term,
+        { workflow: id, tenant, ...plan, anew: again.withDescendants, removed: [...removed] },
+        now,
+      ),
     );
     if (!isDone) throw tooOld(id);
     if (leader.events.isHeard) leader.events.workflow('workflow.retried', workflow, 'running');
-    this.onReopened(tenant, plan.reopened.length);
+    this.onReopened(tenant, plan.reopened.length, null);
     this.executor.wake();
   }
 
@@ -240,6 +272,11 @@ function nothingToRetry(id: string): PunctualError {
 
 function stillRuns(id: string, steps: readonly GraphStepRow[]): PunctualError {
   return new PunctualError('JOB_NOT_ENDED', `Steps of workflow ${id} have not ended: ${namesOf(steps)}.`);
+}
+
+function losesSteps(id: string, steps: readonly GraphStepRow[]): PunctualError {
+  const detail = `Steps of workflow ${id} wait for steps that would be added anew, and were added by others: ${namesOf(steps)}.`;
+  return new PunctualError('RERUN_LOSES_STEPS', detail);
 }
 
 function ranOnce(id: string, steps: readonly GraphStepRow[]): PunctualError {

@@ -32,7 +32,7 @@ interface Called {
 const SATISFIED: Record<KeyScope, readonly string[]> = {
   read: ['read'],
   submit: ['submit'],
-  work: ['work', 'attempt'],
+  work: ['work', 'attempt', 'step'],
   admin: ['admin', 'read'],
 };
 
@@ -189,7 +189,7 @@ const granted = ({ status, code }: { status: number; code?: string | undefined }
   status !== 401 && !(status === 403 && code === 'FORBIDDEN');
 
 it('every route of the document declares a scope, and every declared route is in the document', () => {
-  const known = ['public', 'read', 'submit', 'work', 'admin', 'operator', 'attempt', 'node'];
+  const known = ['public', 'read', 'submit', 'work', 'admin', 'operator', 'attempt', 'step', 'node'];
   expect(operations.filter(({ scope }) => !known.includes(scope))).toEqual([]);
   const documented = new Set(operations.map(({ id }) => id));
   expect(ROUTES.filter(({ id }) => !documented.has(id)).map(({ id }) => id)).toEqual([]);
@@ -237,7 +237,7 @@ describe('access', () => {
   );
 
   it('with the token of an attempt is to reports about its own job', async () => {
-    await walk(attempt, () => false, 403);
+    await walk(attempt, (scope) => scope === 'step', 403);
     const own = things.get('acme')!;
     for (const called of operations) {
       const path = pathAbout(called, own);
@@ -245,7 +245,7 @@ describe('access', () => {
       const body = called.method === 'GET' ? undefined : { 'no such field': 1 };
       expect([called.id, granted(await call(called, path, attempt, body))]).toEqual([
         called.id,
-        called.scope === 'attempt',
+        called.scope === 'attempt' || called.scope === 'step',
       ]);
     }
   }, 60_000);
@@ -261,6 +261,7 @@ const BODIES: Record<string, unknown> = {
   failAttempt: { fence: 1, error: { message: 'no' } },
   reportProgress: { fence: 1, progress: 0.5 },
   appendLogs: { fence: 1, lines: [] },
+  addSteps: { by: { jobId: '0198c0de-0000-7000-8000-00000000cafe', fence: 1 }, jobs: { a: { task: 't' } } },
   changeSchedule: { every: '2d' },
   changeTask: { priority: 3 },
   backfillSchedule: { from: '2026-01-01T00:00:00Z', to: '2026-01-01T00:00:01Z' },

@@ -70,6 +70,7 @@ it('a job is submitted, run and kept in history with all that happened', async (
     dependsOn: [],
     dependents: [],
     ancestors: [],
+    descendants: [],
     attempts: [{ attempt: 1, fence: 1, worker: workerId, outcome: 'succeeded', error: null }],
   });
   const moments = [job.createdAt, job.runAt, job.attempts[0]!.claimedAt, job.finishedAt!];

@@ -100,7 +100,7 @@ describe("a tenant's key", () => {
   const INCLUDED: Record<KeyScope, readonly Scope[]> = {
     read: ['read'],
     submit: ['submit'],
-    work: ['work', 'attempt'],
+    work: ['work', 'attempt', 'step'],
     admin: ['admin', 'read'],
   };
 
@@ -163,7 +163,7 @@ describe('the declared routes', () => {
       `${method} ${path.replace(/:(\w+)/g, '{$1}')}`,
       id,
       scope,
-      scope === 'public' ? [] : scope === 'attempt' ? ['key', 'attemptToken'] : ['key'],
+      scope === 'public' ? [] : scope === 'attempt' || scope === 'step' ? ['key', 'attemptToken'] : ['key'],
     ]);
     const byName = (a: unknown[], b: unknown[]) => String(a[0]).localeCompare(String(b[0]));
     expect(documented.sort(byName)).toEqual(declared.sort(byName));
@@ -197,7 +197,7 @@ describe("an attempt's token", () => {
   });
 
   it('may do nothing else, nor report about another job', async () => {
-    const others = closed.filter(({ scope }) => scope !== 'attempt');
+    const others = closed.filter(({ scope }) => scope !== 'attempt' && scope !== 'step');
     const { answers, recording } = await callAll(others, bearer(ATTEMPT_TOKEN));
     expect(answers).toEqual(others.map(({ id }) => [id, 403, 'FORBIDDEN']));
     expect(recording.calls).toEqual([]);

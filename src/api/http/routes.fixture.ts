@@ -371,6 +371,7 @@ function exampleJob(by: Caller, payload: unknown = null): Job {
     dependsOn: [],
     dependents: [],
     ancestors: [],
+    descendants: [],
     attempts: [],
   };
 }

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { ATTEMPT_OUTCOMES, JOB_PARTS, JOB_STATES } from '../job.js';
+import { ATTEMPT_OUTCOMES, JOB_PARTS, JOB_STATES, RELATIVE_LISTS } from '../job.js';
 import { LOG_LEVELS } from '../wire.js';
 import { nullable, page } from './object.js';
 import { Delivery, Differs, Retry } from './submission.js';
@@ -90,9 +90,15 @@ const FIELDS = {
     Type.Integer({ description: 'Milliseconds between the due time and the start of the first attempt.' }),
   ),
   progress: nullable(Progress),
-  dependsOn: Type.Array(Text),
-  dependents: Type.Array(Text),
-  ancestors: Type.Array(Text),
+  dependsOn: Type.Array(Text, { description: 'The steps that it waits for.' }),
+  dependents: Type.Array(Text, { description: 'The steps that wait for it.' }),
+  ancestors: Type.Array(Text, { description: 'All steps before it, the nearest first.' }),
+  descendants: Type.Array(Text, { description: 'All steps behind it, the nearest first.' }),
+  relativesCut: Type.Optional(
+    Type.Array(Type.Enum(RELATIVE_LISTS, { type: 'string' }), {
+      description: 'Those of these lists that hold only the first thousand. Missing when all are whole.',
+    }),
+  ),
   attempts: Type.Array(Attempt),
   omitted: Type.Optional(
     Type.Array(Type.Enum(JOB_PARTS, { type: 'string' }), {
@@ -154,6 +160,7 @@ export const Why = Type.Object(
       [
         'parents',
         'event',
+        'workflow',
         'due-time',
         'hold',
         'cluster-paused',

@@ -1,6 +1,8 @@
 import Type from 'typebox';
 import {
   FAILURE_POLICIES,
+  type InnerWorkflow,
+  MOST_DEPTH,
   MOST_EDGES,
   MOST_STEPS,
   RUN_IFS,
@@ -30,6 +32,29 @@ const Wait = Type.Union([Duration, strict({ event: Name, timeout: Type.Optional(
   'x-expected': 'a duration such as "30m" or {"event": a name, "timeout": a duration}',
 });
 
+/** Its own steps are checked one by one; a description that contains itself would help few readers. */
+const Inner = Type.Unsafe<InnerWorkflow>({
+  title: 'InnerWorkflow',
+  description:
+    `A workflow of its own, {"name"?, "jobs", "onFailure"?, "running"?}, up to ${MOST_DEPTH} inside each other. It starts when ` +
+    'the step is released, and the step ends when it does: succeeded with {"workflow": its id, "state"} as its result, or failed.',
+});
+
+/** What is around the steps of a workflow that is a step of another one. */
+export const InnerEnvelope = strict({
+  name: Type.Optional(Name),
+  jobs: Type.Unsafe<Record<string, unknown>>({
+    type: 'object',
+    minProperties: 1,
+    maxProperties: MOST_STEPS,
+    propertyNames: StepName,
+  }),
+  onFailure: Type.Optional(
+    Type.Enum(FAILURE_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.onFailure }),
+  ),
+  running: Type.Optional(Type.Enum(RUNNING_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.running })),
+});
+
 /** A step says what a submission says, but for what belongs to a single job. */
 const { runAt, key, keyMode, keyWindow, ...JOB } = JobSubmission.properties;
 
@@ -40,11 +65,12 @@ export const WorkflowStep = strict(
     after: Type.Optional(Type.Array(StepName, { maxItems: MOST_STEPS })),
     runIf: Type.Optional(RunIf),
     wait: Type.Optional(Wait),
+    workflow: Type.Optional(Inner),
   },
   {
     title: 'WorkflowStep',
     description:
-      'Give one of `task`, `target` and `wait`; a step that waits has only `after` and `runIf` besides. `delay` counts from its release. ' +
+      'Give one of `task`, `target`, `wait` and `workflow`; with the last two, a step has only `after`, `runIf` and `hold` besides. `delay` counts from its release. ' +
       '`{"$from": "step.result.path"}` anywhere in `payload` becomes what an earlier step returned.',
     examples: [{ task: 'publish', after: ['render'], payload: { page: { $from: 'render.result.page' } } }],
   },
@@ -158,6 +184,7 @@ const StepView = Type.Object(
         description: 'The step that added it while it ran; null if it was submitted with the workflow.',
       }),
     ),
+    workflow: nullable(Type.String({ description: 'The id of the workflow that the step has started.' })),
     finishedAt: nullable(Time),
   },
   { title: 'WorkflowStepView' },
@@ -235,15 +262,51 @@ const VIEW = {
   held: Type.Boolean({ description: 'Whether no step starts until somebody releases it.' }),
   rerunOf: nullable(Type.String({ description: 'The workflow that it repeats.' })),
   progress: Type.Object({ steps: Whole, ended: Whole, failed: Whole }, { title: 'WorkflowProgress' }),
+  parent: nullable(
+    Type.Object(
+      { workflow: Type.String(), job: Type.String() },
+      { title: 'WorkflowParent', description: 'The step of another workflow that it is.' },
+    ),
+  ),
   createdAt: Time,
   createdBy: Type.String(),
   endedAt: nullable(Time),
 };
 
+const CriticalPath = Type.Object(
+  {
+    totalMs: Type.Integer({
+      description: 'From the submission to the end of the last step, or until now.',
+    }),
+    waitedMs: Type.Integer({ description: 'What the listed steps spent waiting.' }),
+    ranMs: Type.Integer({ description: 'What the listed steps spent running.' }),
+    steps: Type.Array(
+      Type.Object(
+        {
+          name: Type.String(),
+          state: JobState,
+          waitedMs: Type.Integer({ description: 'From the end of the step before it to its first attempt.' }),
+          ranMs: Type.Integer({ description: 'From there to its end, or until now.' }),
+          totalMs: Whole,
+        },
+        { title: 'CriticalStep' },
+      ),
+      { description: 'In their order; of a longer path the thousand that took longest.' },
+    ),
+    left: Type.Integer({ description: 'How many steps of the path are not listed.' }),
+  },
+  {
+    title: 'CriticalPath',
+    description:
+      'The chain of steps that determined when the workflow ended, or that determines how far it is.',
+  },
+);
+
 /** A workflow as the API shows it. */
 export const WorkflowView = Type.Object(
   {
     ...VIEW,
+    criticalPath: CriticalPath,
     jobs: Type.Unsafe<Record<string, StepViewShape>>({
       type: 'object',
       additionalProperties: StepView,
@@ -308,6 +371,12 @@ export const WorkflowDefinitionQuery = strict({ version: Type.Optional(Definitio
 export const WorkflowEvent = strict(
   { event: Name, payload: Type.Optional(Json) },
   { title: 'WorkflowEvent', examples: [{ event: 'paid', payload: { amount: 42 } }] },
+);
+
+/** How a workflow is submitted again. */
+export const WorkflowRerun = strict(
+  { key: Type.Optional(line(512)) },
+  { title: 'WorkflowRerun', examples: [{ key: 'publish-42-again' }] },
 );
 
 /** Which steps run again. */

@@ -1,8 +1,9 @@
-import { type FieldError, invalid, MOST_ERRORS, pointerStep } from '../errors.js';
-import { JsonText } from '../json-reader.js';
+import { type FieldError, invalid, MOST_ERRORS, PunctualError, pointerStep } from '../errors.js';
+import { JsonText, readLargeJsonText } from '../json-reader.js';
 import { isPlainObject } from '../schemas/explain.js';
 import { readFields, validate } from '../schemas/validate.js';
 import {
+  InnerEnvelope,
   WorkflowDefinitionEnvelope,
   WorkflowEnvelope,
   WorkflowStart,
@@ -18,6 +19,8 @@ import {
 import { TimeSlice } from '../time-slice.js';
 import {
   type FailurePolicy,
+  MOST_DEPTH,
+  MOST_STEPS,
   type RunIf,
   type RunningPolicy,
   type WorkflowStep as Step,
@@ -38,8 +41,20 @@ export interface ParsedStep extends ParsedSubmission {
   /** How long after its release it is due. */
   readonly delayMs: number;
   readonly wait: NonNullable<Step['wait']> | null;
+  /** The workflow that it starts, if it runs no job. */
+  readonly inner: ParsedInner | null;
   /** Whether its payload refers to results of other steps. */
   readonly refers: boolean;
+}
+
+/** A workflow that is a step of another one. */
+export interface ParsedInner {
+  /** As JSON: it is read again when the step is released. */
+  readonly text: string;
+  /** Its steps, and those of the workflows inside it. */
+  readonly steps: readonly ParsedStep[];
+  /** How many workflows are inside each other, itself included. */
+  readonly depth: number;
 }
 
 /** A workflow that can be stored; every step is behind its parents. */
@@ -169,7 +184,8 @@ async function toSteps(
   context: WorkflowContext,
   given: { readonly input: JsonText | null } | null,
 ): Promise<ParsedStep[]> {
-  const runs = steps.filter(({ name }) => forms[name]!.wait === undefined);
+  const inner = await readInner(forms, context);
+  const runs = steps.filter(({ name }) => forms[name]!.wait === undefined && !inner.has(name));
   const payloads = given && (await resolveInput(runs, forms, given, context));
   const parsed = await parseSubmissions(
     runs.map(({ name }) => {
@@ -185,7 +201,12 @@ async function toSteps(
   const submissionOfStep = new Map(runs.map(({ name }, i) => [name, parsed[i]!]));
   const waiting = waitingJob(context);
   return steps.map((placed) =>
-    toStep(placed, forms[placed.name]!, submissionOfStep.get(placed.name) ?? waiting),
+    toStep(
+      placed,
+      forms[placed.name]!,
+      submissionOfStep.get(placed.name) ?? waiting,
+      inner.get(placed.name) ?? null,
+    ),
   );
 }
 
@@ -217,22 +238,79 @@ async function readForms(jobs: Readonly<Record<string, unknown>>): Promise<Recor
     if (slice.isOver) await slice.next();
     const pointer = `/jobs${pointerStep(name)}`;
     const form = readFields(WorkflowStep, step, pointer, errors) as Step | null;
-    if (form?.wait !== undefined) refuseOthers(form, pointer, errors);
+    if (form?.wait !== undefined) refuseOthers(form, 'wait', pointer, errors);
+    else if (form?.workflow !== undefined) refuseOthers(form, 'workflow', pointer, errors);
   }
   if (errors.length > 0) throw invalid(errors);
   return jobs as Record<string, Step>;
 }
 
-const OF_WAITING = new Set(['wait', 'after', 'runIf', 'hold']);
+const OF_ALL = new Set(['after', 'runIf', 'hold']);
 
-function refuseOthers(step: Step, pointer: string, errors: FieldError[]): void {
+function refuseOthers(step: Step, own: 'wait' | 'workflow', pointer: string, errors: FieldError[]): void {
   for (const field of Object.keys(step)) {
-    if (!OF_WAITING.has(field))
-      errors.push({ pointer: pointer + pointerStep(field), detail: 'does not go together with "wait"' });
+    if (field !== own && !OF_ALL.has(field))
+      errors.push({ pointer: pointer + pointerStep(field), detail: `does not go together with "${own}"` });
   }
 }
 
-function submissionOf({ after, runIf, wait, ...submission }: Step): object {
+/** The workflows that are steps, checked as far down as they go. */
+async function readInner(
+  forms: Readonly<Record<string, Step>>,
+  context: WorkflowContext,
+): Promise<Map<string, ParsedInner>> {
+  const inner = new Map<string, ParsedInner>();
+  for (const [name, { workflow }] of Object.entries(forms)) {
+    if (workflow === undefined) continue;
+    const pointer = `/jobs${pointerStep(name)}/workflow`;
+    if ((context.depth ?? 0) + 1 >= MOST_DEPTH)
+      throw invalid([{ pointer, detail: `at most ${MOST_DEPTH} workflows may be inside each other` }]);
+    try {
+      inner.set(name, await parseInnerStep(JSON.stringify(workflow), context));
+    } catch (error) {
+      if (!(error instanceof PunctualError) || error.errors.length === 0) throw error;
+      throw invalid(error.errors.map((each) => ({ ...each, pointer: pointer + each.pointer })));
+    }
+  }
+  return inner;
+}
+
+/** Checks a workflow that is a step of another one, as far down as it goes. */
+export async function parseInnerStep(text: string, context: WorkflowContext): Promise<ParsedInner> {
+  const { steps } = await parseInner(text, { ...context, depth: (context.depth ?? 0) + 1 });
+  const below = steps.flatMap((step) => step.inner?.steps ?? []);
+  const most = steps.reduce((deepest, step) => Math.max(deepest, step.inner?.depth ?? 0), 0);
+  return { text, steps: [...steps, ...below], depth: most + 1 };
+}
+
+/** Reads a workflow that is a step of another one from its text, so that payloads stay texts. */
+export async function parseInner(
+  text: string,
+  context: WorkflowContext,
+): Promise<Omit<ParsedWorkflow, 'name' | 'key'> & { readonly name: string | null }> {
+  const { maxDepth } = context;
+  const shape = { maxDepth, text: 'payload', maps: ['jobs'], mostItems: MOST_STEPS, allowProto: true };
+  const value = await readLargeJsonText(Buffer.from(text), shape);
+  const { name = null, jobs, ...policies } = validate(InnerEnvelope, value) as InnerForm;
+  const { onFailure = WORKFLOW_DEFAULTS.onFailure, running = WORKFLOW_DEFAULTS.running } = policies;
+  return { name, onFailure, running, steps: await parseSteps(jobs, context, NO_INPUT) };
+}
+
+/** The input of a workflow is not that of the workflows inside it. */
+const NO_INPUT = { input: null };
+
+type InnerForm = Omit<WorkflowForm, 'name' | 'key'> & { readonly name?: string };
+
+/** The steps of a workflow and of those inside it, unchecked. */
+export function* allSteps(jobs: Readonly<Record<string, unknown>>, depth = 1): Iterable<unknown> {
+  for (const step of Object.values(jobs)) {
+    yield step;
+    const inner = isPlainObject(step) && isPlainObject(step.workflow) ? step.workflow.jobs : undefined;
+    if (isPlainObject(inner) && depth < MOST_DEPTH) yield* allSteps(inner, depth + 1);
+  }
+}
+
+function submissionOf({ after, runIf, wait, workflow, ...submission }: Step): object {
   return submission;
 }
 
@@ -240,6 +318,7 @@ function toStep(
   { name, parents, references }: PlacedStep,
   { runIf = WORKFLOW_DEFAULTS.runIf, wait }: Step,
   { definition, payload }: ParsedSubmission,
+  inner: ParsedInner | null,
 ): ParsedStep {
   const delayMs = definition.runAt - definition.at;
   return {
@@ -248,6 +327,7 @@ function toStep(
     runIf,
     delayMs,
     wait: wait ?? null,
+    inner,
     refers: !references.every(isToInput),
     definition,
     payload,

@@ -6,7 +6,7 @@ export const fault: Fault = {
   scenario: 'commit-lost',
   lane: 'database',
   async inject(scene) {
-    const losing = scene.loseCommit(['insert-jobs', 'insert-later']);
+    const losing = scene.loseCommit(['insert-jobs', 'insert-varied-jobs', 'insert-later']);
     // The load may be held back just now.
     void scene.load.order([{}]);
     const node = await losing;

@@ -1,5 +1,6 @@
 import { auditEntry } from '../../../src/core/audit.js';
 import { uuidv7 } from '../../../src/core/uuid.js';
+import { additionValues } from '../../../src/store/add-steps.js';
 import { addEntry } from '../../../src/store/audit.js';
 import { entryValues } from '../../../src/store/audit-entry.js';
 import { ENDING_COLUMNS } from '../../../src/store/finish-jobs.js';
@@ -79,24 +80,42 @@ export async function leaderArguments(
     'end-batch': [batches.over.id, 'failed', now, null],
     'retry-batch': [TENANT, batches.failed.id, batches.failed.members, 0, now],
     'reopen-steps': [
-      ...[
-        jobs.workflow,
-        TENANT,
-        [],
-        [],
-        [],
-        now,
-        [jobs.blocked],
-        [1],
-        [0],
-        [0],
-        [false],
-        [null],
-        2,
-        0,
-        [false],
-      ],
+      ...[jobs.workflow, TENANT, [], [], [], now, [jobs.blocked], [1], [0], [0], [false], [null], 2, 0],
+      ...[[], [1], false, [false]],
     ],
+    'add-steps': await additionValues(
+      {
+        ...{ workflow: jobs.workflow, tenant: TENANT, job: jobs.running, fence: 1, joiners: [jobs.blocked] },
+        ...{ queues: [], tasks: [], edges: { parents: [], children: [] } },
+        steps: [
+          {
+            ...{
+              row,
+              name: 'new',
+              place: 9,
+              runIf: 'all-succeeded',
+              parents: 0,
+              parentsLeft: 0,
+              ok: 0,
+              bad: 0,
+            },
+            ...{
+              released: true,
+              delayMs: 0,
+              wait: null,
+              inner: null,
+              wakeAt: null,
+              refers: false,
+              held: false,
+            },
+            ...{ admitAt: null, blocked: false },
+          },
+        ],
+      },
+      shard.made().names,
+      now,
+    ),
+    'tie-inner-workflow': [jobs.blocked, jobs.workflow, 1],
     'forget-workflows': [now + 60_000, 10, 100],
     'keep-jobs': [[jobs.failed], [TENANT], [jobs.failedAt], 0, Number.MAX_SAFE_INTEGER],
     'add-workflow-event': [jobs.workflow, 'paid', 'null', now],

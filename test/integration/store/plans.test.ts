@@ -1,4 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type Addition,
+  addSteps,
+  findBelow,
+  readAdder,
+  readBeside,
+  readJoiners,
+} from '../../../src/store/add-steps.js';
 import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { listChain, listNewest } from '../../../src/store/audit.js';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
@@ -43,6 +51,7 @@ import { forgetOld } from '../../../src/store/forget-old.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
 import { holdWorkflow, parkSteps, unparkSteps } from '../../../src/store/hold-workflow.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
+import { readInnerGraph, tieInner } from '../../../src/store/inner-workflows.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
 import { keepJobs, readJobsOfDay, readOlderThan } from '../../../src/store/keep-history.js';
@@ -74,6 +83,7 @@ import {
 } from '../../../src/store/read-backlog.js';
 import { findEnded, findKey, readJob } from '../../../src/store/read-job.js';
 import { readFirstWaiting, readPrevious } from '../../../src/store/read-overlap.js';
+import { readSubmittedSteps } from '../../../src/store/read-submitted-steps.js';
 import {
   listWorkflows,
   readGraph,
@@ -82,6 +92,8 @@ import {
   readStepHold,
   readStepIds,
   readSteps,
+  readStepsNamed,
+  readStepTimes,
   readWait,
   readWorkflow,
 } from '../../../src/store/read-workflows.js';
@@ -246,6 +258,7 @@ afterAll(() => close());
 
 type Run = (db: Queryable & Pool) => Promise<unknown>;
 const ID = nobody();
+const OTHER_ID = nobody();
 const RETRY = { id: ID, fence: 1, outcome: 'failed', runAt: 0, lateBy: 0, attempt: '{}' } as const;
 const LATER_JOB = { ...unchanged(ID), admitAt: 0, held: false };
 const BEGINNING = { operator: true, tenant: TENANT, digits: '0198c4f2', limit: 5 };
@@ -271,6 +284,7 @@ const PORTION_OF_STEPS = {
 const REOPENED = {
   id: ID,
   finishedAt: 1,
+  parents: 1,
   parentsLeft: 0,
   ok: 0,
   bad: 0,
@@ -280,7 +294,28 @@ const REOPENED = {
 };
 const REOPENING = {
   ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
+  anew: false,
+  removed: [ID],
 };
+
+async function additionOfOne(): Promise<Addition> {
+  const { row } = await shard.newJob({});
+  const counts = { parents: 1, parentsLeft: 1, ok: 0, bad: 0, released: false, place: 1, delayMs: 0 };
+  const rest = {
+    name: 'new',
+    runIf: 'all-succeeded',
+    wait: null,
+    inner: null,
+    wakeAt: null,
+    refers: false,
+    held: false,
+  } as const;
+  return {
+    ...{ workflow: ID, tenant: TENANT, job: ID, fence: 1, joiners: [ID], queues: [], tasks: [] },
+    steps: [{ row: { ...row, id: OTHER_ID }, ...counts, ...rest, admitAt: 1, blocked: true }],
+    edges: { parents: [ID], children: [OTHER_ID] },
+  };
+}
 
 const NAMED = {
   tenant: TENANT,
@@ -304,6 +339,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'count-usage': (db) => countJobs(db, TENANT, { liveJobs: 100, laterJobs: 100 }, 0),
   'count-schedules': (db) => countSchedules(db, TENANT, 100),
   'insert-jobs': async (db) => submitJobs(db, [await shard.newJob()], shard.made(), 0),
+  'insert-varied-jobs': async (db) =>
+    submitJobs(db, [await shard.newJob(), await shard.newJob()], shard.made(), 0),
   'insert-keys, find-keys': async (db) => registerKeys(db, [await keyed()], 0),
   'find-holders': async (db) => findHolders(db, [{ job: await keyed(), holder: ID }]),
   'take-over-keys': async (db) => takeOverKeys(db, [{ job: await keyed(), holder: ID }]),
@@ -347,6 +384,15 @@ const HOT: Readonly<Record<string, Run>> = {
   'unpark-steps': (db) => unparkSteps(db, TERM, [ID], 0, 0),
   'read-step-hold': (db) => readStepHold(db, ID),
   'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
+  'read-inner-graph': (db) => readInnerGraph(db, ID),
+  'tie-inner-workflow': (db) => tieInner(db, TERM, ID, ID, 1),
+  'read-adder': (db) => readAdder(db, TENANT, ID, ID),
+  'read-steps-beside': (db) => readBeside(db, ID, ['a']),
+  'read-joiners': (db) => readJoiners(db, ID),
+  'find-steps-below': (db) => findBelow(db, [ID], [ID]),
+  'read-steps-named': (db) => readStepsNamed(db, TENANT, ID, ['a']),
+  'add-steps': async (db) =>
+    addSteps(db, TERM, await additionOfOne(), shard.made().names, 0).catch(() => undefined),
   'forget-old': (db) => forgetOld(db, TERM, { minutes: 0, answers: 0 }),
   'read-older-workflows': (db) => readOlderThan(db, 'workflows', ID, ID, 100),
   'read-older-batches': (db) => readOlderThan(db, 'batches', ID, ID, 100),
@@ -371,7 +417,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-unended-steps': (db) => readUnended(db, ID, ID, 100),
   'read-unswept': (db) => readUnswept(db, 10),
   'read-workflow': (db) => readWorkflow(db, TENANT, ID),
-  'read-steps': (db) => readSteps(db, TENANT, ID),
+  'read-steps': (db) => readSteps(db, TENANT, ID, ID, 100),
+  'read-step-times': (db) => readStepTimes(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
+  'read-submitted-steps': (db) => readSubmittedSteps(db, TENANT, ID, ID, 100),
   'read-graph': (db) => readGraph(db, TENANT, ID),
   'read-relatives': (db) => readRelatives(db, ID),
   'read-parents': (db) => readParents(db, ID),

@@ -189,7 +189,7 @@ describe('a request to add steps', () => {
         if (tries === 1) throw new Error('after it has added');
         expect(status).toBe(200);
       },
-      { a: { retry: { maxAttempts: 2, backoff: { initial: '1ms' } } } },
+      { a: { retry: { maxAttempts: 2, backoff: { base: '1ms' } } } },
     );
     expect(ended).toMatchObject({ state: 'succeeded', progress: { steps: 3 } });
     expect(ran.filter((name) => name === 'b')).toEqual(['b']);
@@ -271,5 +271,81 @@ describe('a request to add steps', () => {
     );
     expect(status).toBe(409);
     expect(statesOf(ended)).toEqual({ a: 'succeeded', bad: 'failed' });
+  });
+});
+
+describe('a workflow to which steps were added', () => {
+  /** A workflow whose step `a` adds a page for each number in the list. */
+  async function withPages(pages: number[], more: (by: Attempt) => Promise<void> = async () => undefined) {
+    const door = new Door();
+    let id = '';
+    const { user, ran } = await adding(async (by) => {
+      await door.opened;
+      const jobs = pages.map((page) => [`page-${page}`, step(`page-${page}`)] as const);
+      await ask(user, id, by, Object.fromEntries(jobs));
+      await more(by);
+    });
+    const jobs = { a: adder(), end: step('end', ['a']) } as WorkflowSteps;
+    const submitted = await submitWorkflow(user, { jobs });
+    id = submitted.id;
+    door.open();
+    return { user, ran, submitted, ended: await workflowEnd(user, submitted) };
+  }
+
+  const retry = (user: TestTenant, id: string, body: object = {}) =>
+    user.ask<Workflow & { code: string }>('POST', `/v1/workflows/${id}/retry`, { body });
+
+  it('forgets them when the step that added them runs again, which adds them anew', async () => {
+    const pages = [1, 2];
+    const { user, ran, ended } = await withPages(pages);
+    expect(ended).toMatchObject({ state: 'succeeded', progress: { steps: 4 } });
+    pages.splice(0, 2, 2, 3, 4);
+    const before = ran.length;
+    const { status, body } = await retry(user, ended.id, { from: 'a' });
+    expect([status, Object.keys(body.jobs)]).toEqual([200, ['a', 'end']]);
+    const again = await workflowEnd(user, ended);
+    expect(again).toMatchObject({ state: 'succeeded', run: 2, progress: { steps: 5, ended: 5 } });
+    expect(Object.keys(again.jobs).sort()).toEqual(['a', 'end', 'page-2', 'page-3', 'page-4']);
+    expect(ran.slice(before).sort()).toEqual(['a', 'end', 'page-2', 'page-3', 'page-4']);
+    expect(ran.at(-1)).toBe('end');
+    expect(again.jobs['page-2']!.id).not.toBe(ended.jobs['page-2']!.id);
+    // The job of the first run stays in history.
+    expect((await user.job(ended.jobs['page-1']!.id)).state).toBe('succeeded');
+  });
+
+  it('keeps them when the failed step that added them is retried', async () => {
+    let isBad = true;
+    const { user, ran, ended } = await withPages([1, 2], async () => {
+      if (isBad) throw new Error('not yet');
+    });
+    expect(statesOf(ended)).toMatchObject({ a: 'failed', end: 'skipped' });
+    isBad = false;
+    expect((await retry(user, ended.id)).status).toBe(200);
+    const again = await workflowEnd(user, ended);
+    expect(again).toMatchObject({ state: 'succeeded', progress: { steps: 4, ended: 4 } });
+    expect(ran.filter((name) => name === 'page-1')).toHaveLength(1);
+    expect(ran.at(-1)).toBe('end');
+  });
+
+  it('is not run again from a step if that would lose steps that others have added', async () => {
+    const door = new Door();
+    let id = '';
+    const { user } = await adding(async (by, { name }) => {
+      await door.opened;
+      if (name === 'a') await ask(user, id, by, { b: step('b') });
+      else await ask(user, id, by, { c: step('c', ['b']) });
+    });
+    const jobs = { a: adder(), other: { ...adder({ after: ['a'] }), payload: { name: 'other' } } };
+    const submitted = await submitWorkflow(user, { jobs: jobs as WorkflowSteps });
+    id = submitted.id;
+    door.open();
+    const ended = await workflowEnd(user, submitted);
+    expect(statesOf(ended)).toMatchObject({ b: 'succeeded', c: 'succeeded' });
+    // `other` is behind `a` and runs again, too: it adds `c` anew.
+    expect((await retry(user, id, { from: 'a' })).status).toBe(200);
+    expect((await workflowEnd(user, ended)).state).toBe('succeeded');
+    // A step of its own, from which nothing is lost.
+    expect((await retry(user, id, { from: 'b' })).status).toBe(200);
+    expect((await workflowEnd(user, ended)).progress).toMatchObject({ steps: 4, ended: 4 });
   });
 });

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
-import { workflow } from '../../../src/client/workflow-builder.js';
 import { WorkflowFailedError } from '../../../src/client/workflow-handle.js';
 import { PermanentError, task } from '../../../src/core/task.js';
+import { workflow } from '../../../src/core/workflow/workflow-builder.js';
 import type { Workflow } from '../../../src/core/workflow.js';
 import { cliUnderTest, type ShellOptions } from '../../cli-under-test.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
@@ -96,6 +96,22 @@ describe('a program', () => {
     expect(await started.result()).toMatchObject({ html: '<p>1</p>' });
   });
 
+  it('holds, releases and repeats a workflow, whose results have their types', async () => {
+    const user = node.newTenant();
+    const pages = workflow('pages', (w, page: number) => w.run(render, { page }));
+    const started = await user.connect().start(pages, 3);
+    expect((await started.hold()).held).toBe(true);
+    await user.work(TASKS);
+    expect((await started.release()).held).toBe(false);
+    expect((await started.result()).html).toBe('<p>3</p>');
+    const again = await started.rerun({ key: 'again' });
+    expect(again.id).not.toBe(started.id);
+    expect((await again.result()).html).toBe('<p>3</p>');
+    const shown = await again.get();
+    expect([shown.rerunOf, shown.key]).toEqual([started.id, 'again']);
+    expect(shown.criticalPath.steps.map(({ name }) => name)).toEqual(['render']);
+  });
+
   it('cancels a workflow by its id', async () => {
     const user = node.newTenant();
     const started = await user.connect().start(workflow('idle', (w) => w.wait('1h')));
@@ -147,6 +163,39 @@ describe('the command line', () => {
     expect(screen.stdout).toContain('└──┬──┘');
     expect((await run(user, ['workflow', 'cancel', id])).code).toBe(6);
     expect((await run(user, ['workflow', 'get', '01890000-0000-7000-8000-000000000000'])).code).toBe(5);
+  });
+
+  it('holds, releases and repeats workflows, and shows the critical path', async () => {
+    const user = node.newTenant();
+    isMended = true;
+    const id = (await run(user, ['workflow', 'submit', '-'], DIAMOND)).stdout.trim();
+    expect((await run(user, ['workflow', 'hold', id])).stdout).toContain(
+      'running, 0 of 4 steps ended, on hold',
+    );
+    expect((await run(user, ['workflow', 'hold', id])).code).toBe(6);
+    expect((await run(user, ['workflow', 'list'])).stdout).toContain('running (on hold)');
+    expect((await run(user, ['workflow', 'graph', id])).stdout).toContain('\non hold: no step starts\n');
+    expect(
+      (await run(user, ['job', 'why', (await user.connect().workflow(id).get()).jobs.a!.id])).stdout,
+    ).toContain('on hold');
+    expect((await run(user, ['workflow', 'release', id])).code).toBe(0);
+    await user.work(TASKS);
+    await user.connect().workflow(id).wait();
+    const shown = (await run(user, ['workflow', 'get', id])).stdout;
+    expect(shown).toMatch(/^CRITICAL PATH +STATE +WAITED +RAN +TOTAL$/m);
+    expect(shown).toMatch(/^in all +[\d.]+m?s +[\d.]+m?s +[\d.]+m?s$/m);
+    expect((await run(user, ['workflow', 'graph', id])).stdout).toMatch(
+      /^critical path \([\d.]+m?s\): a → [bc] → d$/m,
+    );
+    const again = await run(user, ['workflow', 'rerun', id, '--key', 'k2']);
+    expect(again.stdout).toMatch(/^[0-9a-f-]{36}\n$/);
+    const repeated = await user.connect().workflow(again.stdout.trim()).wait();
+    expect([repeated.rerunOf, repeated.state]).toEqual([id, 'succeeded']);
+    const from = await run(user, ['workflow', 'retry', repeated.id, '--from', 'b']);
+    expect(from.stdout).toContain('running, 2 of 4 steps ended');
+    const job = (await run(user, ['job', 'get', repeated.jobs.b!.id])).stdout;
+    expect(job).toMatch(/^steps before +1 \(1 in all\)$/m);
+    expect(job).toMatch(/^steps behind +1 \(1 in all\)$/m);
   });
 
   it('tells a workflow of an event', async () => {

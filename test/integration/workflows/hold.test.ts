@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AuditView } from '../../../src/core/audit.js';
+import { task } from '../../../src/core/task.js';
 import type { Page, Why } from '../../../src/core/wire.js';
 import type { Workflow } from '../../../src/core/workflow.js';
 import { createTestDatabase } from '../../database.js';
@@ -203,6 +204,31 @@ describe('a workflow on hold', () => {
       expect((await user.job(job.id)).attempts).toHaveLength(1);
   });
 
+  it('keeps steps from starting that a running step adds, with their delays', async () => {
+    const user = node.newTenant();
+    const worker = await ProtocolWorker.register(user, { tasks: ['note'] });
+    const submitted = await submitWorkflow(user, {
+      jobs: { a: step('a'), last: step('last', ['a']) } as never,
+    });
+    const { jobId, fence } = await worker.claimOne();
+    await steer(user, submitted, 'hold');
+    await swept(node, submitted);
+    const jobs = { b: step('b'), late: step('late', [], { delay: '50ms' }) };
+    await user.get('POST', `/v1/workflows/${submitted.id}/jobs`, { body: { by: { jobId, fence }, jobs } });
+    await worker.succeed({ jobId, fence });
+    await swept(node, submitted);
+    expect(await worker.claimSilently(5, '400ms')).toEqual([]);
+    await until(async () => (await look(user, submitted)).progress.ended === 1);
+    expect(statesOf(await look(user, submitted))).toMatchObject({
+      b: 'blocked',
+      late: 'blocked',
+      last: 'blocked',
+    });
+    await steer(user, submitted, 'release');
+    for (const _ of ['b', 'late', 'last']) await worker.succeed(await worker.claimOne());
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+  });
+
   it('is audited, repeatable with an Idempotency-Key, and not found by others', async () => {
     const user = node.newTenant();
     const submitted = await submitWorkflow(user, { jobs: { a: step('a', [], { delay: '1h' }) } as never });
@@ -272,3 +298,56 @@ it('a leader that was killed before it parked the steps of a workflow, or let th
   expect((await workflowEnd(third, submitted)).state).toBe('succeeded');
   expect([...ran].sort()).toEqual(['a', 'b', 'late']);
 });
+
+it('no attempt is claimed between a hold and the release after it, however often that happens while others steer', async () => {
+  const test = await nodeForTest();
+  const random = randomFrom(42);
+  const width = 400;
+  const jobs: Record<string, object> = {};
+  const retry = { maxAttempts: 10, backoff: { base: '5ms', factor: 1, max: '5ms', jitter: 0 } };
+  for (let i = 0; i < width; i++) {
+    const after =
+      i === 0 ? [] : [...new Set([random(i), random(i)].filter((at) => at < i - 3))].map((at) => `s${at}`);
+    jobs[`s${i}`] = step(`s${i}`, after, { retry, ...(random(10) === 0 && { delay: `${random(200)}ms` }) });
+  }
+  const flaky = task('note', {}, async ({ name }: { name: string }) => {
+    if (random(10) === 0) throw new Error('flaky');
+    return name;
+  });
+  await test.work([flaky], { slots: 8 });
+  const submitted = await submitWorkflow(test, { jobs: jobs as never });
+  const holds: { from: number; until: number }[] = [];
+  for (let round = 0; round < 25; round++) {
+    const { status } = await steer(test, submitted, 'hold');
+    if (status !== 200) break;
+    const from = Date.now();
+    const chosen = submitted.jobs[`s${random(width)}`]!.id;
+    // Whatever somebody does to a single job, it does not get around the hold.
+    await test.ask('POST', `/v1/jobs/${chosen}/hold`);
+    await test.ask('POST', `/v1/jobs/${chosen}/release`);
+    if (random(3) === 0) await swept(test, submitted);
+    holds.push({ from, until: Date.now() });
+    await steer(test, submitted, 'release');
+    if (random(2) === 0) await look(test, submitted);
+  }
+  const ended = await workflowEnd(test, submitted);
+  expect(ended).toMatchObject({ state: 'succeeded', progress: { ended: width } });
+  expect(holds.length).toBeGreaterThan(5);
+  const claims = await withClient(test.database.url, (client) =>
+    client.query(`
+      SELECT claimed_at::float8 AS at FROM punctual.job_history UNION ALL
+      SELECT (a ->> 'claimedAt')::float8 FROM punctual.job_history, unnest(earlier_attempts) a`),
+  );
+  // The clock of the database may differ by a millisecond or two.
+  const isHeld = (at: number) => holds.some(({ from, until }) => at > from + 5 && at < until - 5);
+  expect(claims.rows.filter(({ at }) => isHeld(at))).toEqual([]);
+}, 60_000);
+
+/** The same numbers in every run: below `n`. */
+function randomFrom(seed: number): (n: number) => number {
+  let state = seed;
+  return (n) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return Math.floor((state / 2 ** 31) * n);
+  };
+}

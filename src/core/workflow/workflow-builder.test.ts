@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { task } from '../core/task.js';
+import { task } from '../task.js';
 import { type Returned, type WorkflowBuilder, workflow } from './workflow-builder.js';
 
 const render = task('render', { timeout: '5m' }, async (input: { page: number }) => ({

@@ -1,10 +1,11 @@
-import type { Duration } from '../core/duration.js';
-import { invalid, PunctualError, pointerStep } from '../core/errors.js';
-import { NAME_PATTERN, NAME_RULE } from '../core/job.js';
-import { checkOptions, type OptionNames } from '../core/known-options.js';
-import { checkRetry } from '../core/nested-options.js';
-import type { AnyTask, TaskDefaults } from '../core/task.js';
-import { TASK_DEFAULTS } from '../core/task.js';
+import { buildOpenSubmission, buildSubmission, type TaskOrName } from '../build-submission.js';
+import type { Duration } from '../duration.js';
+import { invalid, PunctualError, pointerStep } from '../errors.js';
+import { NAME_PATTERN, NAME_RULE } from '../job.js';
+import { checkOptions, type OptionNames } from '../known-options.js';
+import { checkRetry } from '../nested-options.js';
+import type { AnyTask, TaskDefaults } from '../task.js';
+import { TASK_DEFAULTS } from '../task.js';
 import {
   type EventWait,
   type FailurePolicy,
@@ -12,11 +13,12 @@ import {
   type RunningPolicy,
   STEP_NAME_FORM,
   STEP_NAME_PATTERN,
+  type StepAddition,
   type WorkflowStep,
+  type WorkflowStepView,
   type WorkflowSubmission,
-} from '../core/workflow.js';
+} from '../workflow.js';
 import { type Given, otherWorkflow, type Reference, referenceTo, writeInput } from './result-reference.js';
-import { buildOpenSubmission, buildSubmission, type TaskOrName } from './task-submission.js';
 
 /** Where a step stands in its workflow. */
 export interface StepPlace {
@@ -58,6 +60,7 @@ const STEP_OPTIONS: OptionNames<StepOptions> = {
   hold: true,
 };
 const WORKFLOW_OPTIONS: OptionNames<WorkflowOptions> = { onFailure: true, running: true };
+const SPAWN_OPTIONS: OptionNames<SpawnOptions> = { join: true };
 
 /** A step of a workflow that is being built. */
 export interface Step<Output> {
@@ -85,7 +88,66 @@ export interface WorkflowBuilder {
   ): Step<Output>;
   /** Adds a step that takes no worker: it ends when the time has passed, or with the payload of the event as its result. */
   wait<Output = unknown>(wait: Duration | EventWait, place?: StepPlace): Step<Output>;
+  /** Adds a step that starts another workflow and ends when that does; its result names it. */
+  workflow<Input>(
+    definition: WorkflowDefinition<Input, unknown>,
+    ...rest: InnerArguments<NoInfer<Input>>
+  ): Step<InnerResult>;
 }
+
+/** The result of a step that started a workflow which has succeeded. */
+export interface InnerResult {
+  /** The id of the workflow. */
+  readonly workflow: string;
+  readonly state: 'succeeded';
+}
+
+/** The input of a workflow that is a step; optional if it may be undefined. */
+export type InnerArguments<Input> = undefined extends Input
+  ? [input?: Input, place?: StepPlace]
+  : [input: Input, place?: StepPlace];
+
+/** Options of a step that a running step adds; a second attempt finds the step by its name. */
+export interface AddedStepOptions extends StepOptions {
+  readonly name: string;
+}
+
+/** Where an added step that waits stands in its workflow. */
+export interface AddedStepPlace extends StepPlace {
+  readonly name: string;
+}
+
+/** What steps are added with to a workflow that runs. */
+export interface StepSpawner {
+  /** Adds a step that runs a task. */
+  run<Output = unknown, Input = unknown>(
+    task: TaskOrName<Input, Output>,
+    input: Given<NoInfer<Input>>,
+    options: AddedStepOptions,
+  ): Step<Output>;
+  /** Adds a step that takes no worker: it ends when the time has passed, or with the payload of the event as its result. */
+  wait<Output = unknown>(wait: Duration | EventWait, place: AddedStepPlace): Step<Output>;
+  /** Adds a step that starts another workflow and ends when that does; its result names it. */
+  workflow<Input>(
+    definition: WorkflowDefinition<Input, unknown>,
+    input: NoInfer<Input>,
+    place: AddedStepPlace,
+  ): Step<InnerResult>;
+  /** A step that the workflow has already, such as the one that runs: added steps may run after it, with its result. */
+  step<Output = unknown>(name: string): Step<Output>;
+}
+
+/** How steps are added. */
+export interface SpawnOptions {
+  /** Whether the steps that wait for the one that adds also wait for these; default true. */
+  readonly join?: boolean;
+}
+
+/** Adds steps to the workflow of the running step. */
+export type Spawn = (
+  build: (w: StepSpawner) => unknown,
+  options?: SpawnOptions,
+) => Promise<Readonly<Record<string, WorkflowStepView>>>;
 
 /** What a workflow returns: a step, several of them by names, or nothing. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return statement returns void.
@@ -153,6 +215,20 @@ export function workflow(
   });
 }
 
+/** What is sent to add the steps that the function adds. Rejects if an input does not fit the schema of its task. */
+export async function buildAddition(
+  build: (w: StepSpawner) => unknown,
+  options: SpawnOptions = {},
+): Promise<StepAddition> {
+  checkOptions('spawn()', options, SPAWN_OPTIONS);
+  const graph = new Graph('named');
+  build(graph);
+  const jobs = await graph.jobs();
+  if (Object.keys(jobs).length === 0)
+    throw invalid([{ pointer: '/jobs', detail: 'the function that was given to spawn() added no step' }]);
+  return { jobs, ...options };
+}
+
 type BuildFunction = (w: WorkflowBuilder, input: unknown) => Returned;
 
 /** A step that was added; its submission is built when all are there. */
@@ -163,9 +239,15 @@ interface AddedStep {
 }
 
 /** The steps that a function adds. */
-class Graph implements WorkflowBuilder {
+class Graph implements WorkflowBuilder, StepSpawner {
   readonly #steps = new Map<string, AddedStep>();
   readonly #handles = new Map<unknown, string>();
+  readonly #names: 'free' | 'named';
+
+  /** A name that is made up here may be that of another step of the workflow, or mean another step at the next attempt. */
+  constructor(names: 'free' | 'named' = 'free') {
+    this.#names = names;
+  }
 
   run<Output>(task: TaskOrName<never, Output>, ...rest: readonly unknown[]): Step<Output> {
     const [input, options = {}] = rest as [input?: unknown, options?: StepOptions];
@@ -186,6 +268,21 @@ class Graph implements WorkflowBuilder {
     const { name, after, runIf } = place;
     const called = typeof wait === 'string' ? 'wait' : wait.event;
     return this.#add(name, called, { after: this.#edges(after, []), runIf, build: () => ({ wait }) });
+  }
+
+  workflow<Input>(
+    definition: WorkflowDefinition<Input, unknown>,
+    input?: Input,
+    place: StepPlace = {},
+  ): Step<InnerResult> {
+    checkOptions('workflow()', place, PLACE);
+    const { name, after, runIf } = place;
+    const build = async () => ({ workflow: (await definition.build(input as Input)).submission });
+    return this.#add(name, definition.name, { after: this.#edges(after, []), runIf, build });
+  }
+
+  step<Output>(name: string): Step<Output> {
+    return this.#handle(name);
   }
 
   /** The steps in the form of the API. */
@@ -211,6 +308,10 @@ class Graph implements WorkflowBuilder {
   }
 
   #add<Output>(given: string | undefined, called: string, step: AddedStep): Step<Output> {
+    if (given === undefined && this.#names === 'named') {
+      const detail = `give each step that is added a name: a second attempt finds it by that (${called})`;
+      throw invalid([{ pointer: '/name', detail }]);
+    }
     const name = given ?? this.#freeName(called);
     if (!STEP_NAME_PATTERN.test(name)) {
       throw invalid([{ pointer: '/name', detail: `${JSON.stringify(name)} must be ${STEP_NAME_FORM}` }]);
@@ -219,6 +320,10 @@ class Graph implements WorkflowBuilder {
       throw invalid([{ pointer: '/name', detail: `the workflow has a step "${name}" already` }]);
     }
     this.#steps.set(name, step);
+    return this.#handle(name);
+  }
+
+  #handle<Output>(name: string): Step<Output> {
     const result = referenceTo({ owner: this, step: name, path: [] }) as Reference<Output>;
     const handle = Object.freeze({ name, result });
     this.#handles.set(handle, name);

@@ -1,4 +1,4 @@
-import { invalid, messageOf } from '../core/errors.js';
+import { invalid, messageOf } from '../errors.js';
 
 /**
  * What stands for a result that is not there yet, in the inputs of later steps. Reading a field of it makes a reference to

@@ -1,0 +1,283 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { task } from '../../../src/core/task.js';
+import type { Why } from '../../../src/core/wire.js';
+import { workflow as define } from '../../../src/core/workflow/workflow-builder.js';
+import type { Workflow, WorkflowSteps } from '../../../src/core/workflow.js';
+import { Door } from '../../happening.js';
+import { TestNode, type TestTenant } from '../../node-for-tests.js';
+import { until } from '../store/test-shard.js';
+import { statesOf, step, submitWorkflow, workflowEnd } from './workflow-tester.js';
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+/** A tenant whose steps note that they ran, and fail as long as their names are in the set. */
+async function noting(
+  ...names: string[]
+): Promise<{ user: TestTenant; ran: string[]; bad: Set<string>; door: Door }> {
+  const user = node.newTenant();
+  const ran: string[] = [];
+  const bad = new Set(names);
+  const door = new Door();
+  const note = task('note', {}, async ({ name }: { name: string }, { signal }) => {
+    ran.push(name);
+    if (name.startsWith('slow')) {
+      const stopped = new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      );
+      await Promise.race([door.opened, stopped]);
+    }
+    if (bad.has(name)) throw new Error(`${name} fails`);
+    return { name };
+  });
+  await user.work([note], { slots: 10 });
+  return { user, ran, bad, door };
+}
+
+const inner = (jobs: object, after: string[] = [], more: object = {}, place: object = {}) => ({
+  ...{ workflow: { jobs, ...more }, after },
+  ...place,
+});
+
+const read = (user: TestTenant, id: string) => user.get<Workflow>('GET', `/v1/workflows/${id}`);
+
+/** The workflow that a step has started. */
+async function startedBy(user: TestTenant, { id }: { readonly id: string }, name: string): Promise<string> {
+  await until(async () => (await read(user, id)).jobs[name]!.workflow !== null);
+  return (await read(user, id)).jobs[name]!.workflow!;
+}
+
+function submit(user: TestTenant, jobs: object, more: object = {}): Promise<Workflow> {
+  return submitWorkflow(user, { jobs: jobs as WorkflowSteps, ...more });
+}
+
+describe('a workflow as a step of another', () => {
+  it('starts when the step is released, and the step ends with it; both show each other', async () => {
+    const { user, ran } = await noting();
+    const submitted = await submit(user, {
+      a: step('a'),
+      sub: inner({ b: step('b'), c: step('c', ['b']) }, ['a'], { name: 'part' }),
+      d: step('d', ['sub'], { payload: { name: 'd', of: { $from: 'sub.result.workflow' } } }),
+    });
+    const ended = await workflowEnd(user, submitted);
+    expect(ended).toMatchObject({ state: 'succeeded', parent: null });
+    expect(ran).toEqual(['a', 'b', 'c', 'd']);
+    const id = ended.jobs.sub!.workflow!;
+    const part = await read(user, id);
+    expect(part).toMatchObject({ name: 'part', state: 'succeeded' });
+    expect(part.parent).toEqual({ workflow: submitted.id, job: ended.jobs.sub!.id });
+    expect((await user.job(ended.jobs.sub!.id)).result).toEqual({ workflow: id, state: 'succeeded' });
+    expect((await user.job(ended.jobs.d!.id)).payload).toEqual({ name: 'd', of: id });
+  });
+
+  it('may have others inside it, three levels down, and takes no worker', async () => {
+    const { user, ran } = await noting();
+    const deepest = inner({ c: step('c') });
+    const submitted = await submit(user, {
+      a: inner({ b: inner({ in: deepest, after: step('after', ['in']) }) }),
+      end: step('end', ['a']),
+    });
+    const ended = await workflowEnd(user, submitted);
+    expect(ended.state).toBe('succeeded');
+    expect(ran).toEqual(['c', 'after', 'end']);
+    let depth = 0;
+    for (let id: string | undefined = ended.jobs.a!.workflow!; id !== undefined; depth += 1) {
+      const { jobs, name } = await read(user, id);
+      expect(name).toBe('test');
+      id = Object.values(jobs).find(({ workflow }) => workflow !== null)?.workflow ?? undefined;
+    }
+    expect(depth).toBe(3);
+  });
+
+  it('that fails fails its step; a retry of the outer one runs again what failed inside', async () => {
+    const { user, ran, bad } = await noting('b');
+    const submitted = await submit(user, {
+      sub: inner({ a: step('a'), b: step('b', ['a']) }),
+      end: step('end', ['sub']),
+    });
+    const first = await workflowEnd(user, submitted);
+    expect(statesOf(first)).toEqual({ sub: 'failed', end: 'skipped' });
+    const { error } = await user.job(first.jobs.sub!.id);
+    expect(error).toMatchObject({ code: 'WORKFLOW_UNSUCCESSFUL' });
+    expect(error!.message).toContain(first.jobs.sub!.workflow!);
+    bad.clear();
+    await user.get('POST', `/v1/workflows/${submitted.id}/retry`);
+    const second = await workflowEnd(user, submitted);
+    expect(second.state).toBe('succeeded');
+    expect(second.jobs.sub!.workflow).toBe(first.jobs.sub!.workflow);
+    expect(ran).toEqual(['a', 'b', 'b', 'end']);
+    expect(await read(user, second.jobs.sub!.workflow!)).toMatchObject({ state: 'succeeded', run: 2 });
+  });
+
+  it('is started anew by a rerun from its step', async () => {
+    const { user, ran } = await noting();
+    const submitted = await submit(user, { sub: inner({ a: step('a') }), end: step('end', ['sub']) });
+    const first = await workflowEnd(user, submitted);
+    await user.get('POST', `/v1/workflows/${submitted.id}/retry`, { body: { from: 'sub' } });
+    const second = await workflowEnd(user, submitted);
+    expect(second.state).toBe('succeeded');
+    expect(second.jobs.sub!.workflow).not.toBe(first.jobs.sub!.workflow);
+    expect(ran).toEqual(['a', 'end', 'a', 'end']);
+  });
+
+  it('is cancelled with the outer one, however deep', async () => {
+    const { user, ran } = await noting();
+    const submitted = await submit(user, {
+      sub: inner({ in: inner({ slow: step('slow'), never: step('never', ['slow']) }) }),
+      end: step('end', ['sub']),
+    });
+    const middle = await startedBy(user, submitted, 'sub');
+    const deepest = await startedBy(user, { id: middle }, 'in');
+    await until(async () => ran.includes('slow'));
+    await user.get('POST', `/v1/workflows/${submitted.id}/cancel`);
+    const ended = await workflowEnd(user, submitted);
+    expect(ended.state).toBe('cancelled');
+    expect(statesOf(ended)).toEqual({ sub: 'failed', end: 'skipped' });
+    expect((await read(user, middle)).state).toBe('cancelled');
+    expect(await read(user, deepest)).toMatchObject({ state: 'cancelled' });
+    expect(ran).toEqual(['slow']);
+  });
+
+  it('finishes when a failure stops the outer one, unless running steps are cancelled', async () => {
+    for (const running of ['finish', 'cancel'] as const) {
+      const { user, door, ran } = await noting('bad');
+      const jobs = {
+        sub: inner({ slow: step('slow') }),
+        go: { wait: { event: 'go' } },
+        bad: step('bad', ['go']),
+      };
+      const submitted = await submit(user, jobs, { onFailure: 'stop', running });
+      const id = await startedBy(user, submitted, 'sub');
+      await until(async () => ran.includes('slow'));
+      await user.get('POST', `/v1/workflows/${submitted.id}/events`, { body: { event: 'go' } });
+      await until(async () => (await read(user, submitted.id)).stopping !== null);
+      if (running === 'finish') door.open();
+      const ended = await workflowEnd(user, submitted);
+      expect(ended.state).toBe('failed');
+      expect((await read(user, id)).state).toBe(running === 'finish' ? 'succeeded' : 'cancelled');
+    }
+  });
+
+  it('is cancelled when the job of its step is', async () => {
+    const { user, ran } = await noting();
+    const submitted = await submit(user, { sub: inner({ slow: step('slow') }), end: step('end', ['sub']) });
+    const id = await startedBy(user, submitted, 'sub');
+    await until(async () => ran.includes('slow'));
+    await user.get('POST', `/v1/jobs/${submitted.jobs.sub!.id}/cancel`);
+    expect(statesOf(await workflowEnd(user, submitted))).toEqual({ sub: 'cancelled', end: 'skipped' });
+    expect((await workflowEnd(user, { id })).state).toBe('cancelled');
+  });
+
+  it('is what the step waits for, says `why`', async () => {
+    const { user, door } = await noting();
+    const submitted = await submit(user, { sub: inner({ slow: step('slow') }) });
+    const id = await startedBy(user, submitted, 'sub');
+    const why = await user.get<Why>('GET', `/v1/jobs/${submitted.jobs.sub!.id}/why`);
+    expect(why).toMatchObject({ state: 'blocked', gate: 'workflow', figures: { innerWorkflow: id } });
+    expect(why.detail).toContain(id);
+    door.open();
+    await workflowEnd(user, submitted);
+  });
+
+  it('may be added by a running step, and may be one itself whose steps add others', async () => {
+    const user = node.newTenant();
+    const ran: string[] = [];
+    const note = task('note', {}, async ({ name }: { name: string }) => void ran.push(name));
+    const add = task('add', {}, async ({ name }: { name: string }, ctx) => {
+      ran.push(name);
+      await ctx.spawn((w) => {
+        if (name === 'outer')
+          w.workflow(
+            define('part', (v) => void v.run(add, { name: 'inner' })),
+            undefined,
+            { name: 'sub' },
+          );
+        else w.run(note, { name: 'last' }, { name: 'last' });
+      });
+    });
+    await user.work([note, add]);
+    const jobs = { a: { task: 'add', payload: { name: 'outer' } }, end: step('end', ['a']) };
+    expect((await workflowEnd(user, await submit(user, jobs))).state).toBe('succeeded');
+    expect(ran).toEqual(['outer', 'inner', 'last', 'end']);
+  });
+
+  it('is checked when the outer one is submitted', async () => {
+    const user = node.newTenant();
+    const cases: [object, string][] = [
+      [inner({ b: step('b', ['nobody']) }), '/jobs/sub/workflow/jobs/b/after/0'],
+      [inner({}), '/jobs/sub/workflow/jobs'],
+      [inner({ b: step('b') }, [], { key: 'k' }), '/jobs/sub/workflow/key'],
+      [{ ...inner({ b: step('b') }), task: 'note' }, '/jobs/sub/task'],
+      [
+        inner({ b: { task: 'note', payload: { $from: 'x.result' } } }),
+        '/jobs/sub/workflow/jobs/b/payload/$from',
+      ],
+    ];
+    for (const [sub, pointer] of cases) {
+      const { status, body } = await user.ask<{ errors: { pointer: string }[] }>('POST', '/v1/workflows', {
+        body: { name: 'test', jobs: { sub } },
+      });
+      expect([status, body.errors[0]!.pointer]).toEqual([422, pointer]);
+    }
+    let deep: object = step('x');
+    for (let i = 0; i < 8; i++) deep = inner({ in: deep });
+    const { status } = await user.ask('POST', '/v1/workflows', { body: { name: 'test', jobs: { deep } } });
+    expect(status).toBe(422);
+  });
+});
+
+describe('a workflow on hold', () => {
+  const steer = (user: TestTenant, { id }: { readonly id: string }, verb: 'hold' | 'release') =>
+    user.get<Workflow>('POST', `/v1/workflows/${id}/${verb}`);
+
+  it('holds the workflows that are its steps, and releases them', async () => {
+    const { user, ran, door } = await noting();
+    const submitted = await submit(user, { sub: inner({ slow: step('slow'), b: step('b', ['slow']) }) });
+    const id = await startedBy(user, submitted, 'sub');
+    await until(async () => ran.includes('slow'));
+    await steer(user, submitted, 'hold');
+    await until(async () => (await read(user, id)).held);
+    door.open();
+    await until(async () => (await read(user, id)).jobs.slow!.state === 'succeeded');
+    expect(ran).toEqual(['slow']);
+    await steer(user, submitted, 'release');
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect(ran).toEqual(['slow', 'b']);
+  });
+
+  it('parks what its running steps add', async () => {
+    const user = node.newTenant();
+    const ran: string[] = [];
+    const door = new Door();
+    const note = task('note', {}, async ({ name }: { name: string }) => void ran.push(name));
+    const add = task('add', {}, async (_: unknown, ctx) => {
+      ran.push('add');
+      await door.opened;
+      await ctx.spawn((w) => {
+        w.run(note, { name: 'b' }, { name: 'b' });
+        w.workflow(
+          define('part', (v) => void v.run(note, { name: 'c' })),
+          undefined,
+          { name: 'sub' },
+        );
+      });
+    });
+    await user.work([note, add]);
+    const submitted = await submit(user, { a: { task: 'add' } });
+    await until(async () => ran.includes('add'));
+    await steer(user, submitted, 'hold');
+    door.open();
+    await until(async () => (await read(user, submitted.id)).jobs.sub !== undefined);
+    const id = await startedBy(user, submitted, 'sub');
+    expect((await read(user, id)).held).toBe(true);
+    await until(async () => (await read(user, submitted.id)).jobs.a!.state === 'succeeded');
+    await until(async () => (await read(user, submitted.id)).jobs.b!.state === 'blocked');
+    expect(ran).toEqual(['add']);
+    await steer(user, submitted, 'release');
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect([...ran].sort()).toEqual(['add', 'b', 'c']);
+  });
+});
