@@ -96,6 +96,12 @@ async function shardWithTenants(): Promise<TestShard> {
       [tenant],
     );
     await shard.pool.query(
+      `INSERT INTO punctual.workflow_definitions
+         (tenant, name, version, jobs, on_failure, running, digest, bytes, steps, created_at, created_by)
+       VALUES ($1, 'w', 1, '{}', 'stop', 'finish', '', 2, 1, 0, 'test')`,
+      [tenant],
+    );
+    await shard.pool.query(
       `INSERT INTO punctual.batches (id, tenant, on_failure, members, places, due_at, created_at, created_by)
        VALUES (gen_random_uuid(), $1, 'continue', '{}', '[]', 0, 0, 'test')`,
       [tenant],
