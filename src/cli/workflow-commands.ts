@@ -218,9 +218,8 @@ function addGraphCommand(workflow: Command, cli: Cli): void {
 
 /** The graph, and below it what the states of the steps do not show. */
 function drawWorkflow(workflow: Workflow, { screen }: Output): string {
-  const { criticalPath, progress, held } = workflow;
-  const hold = held ? 'on hold: no step starts\n' : '';
-  return `${drawGraph(stepsOf(workflow), screen)}${hold}${criticalPathLine(criticalPath, progress.ended)}`;
+  const hold = workflow.held ? 'on hold: no step starts\n' : '';
+  return `${drawGraph(stepsOf(workflow), screen)}${hold}${criticalPathLine(workflow, screen.width)}`;
 }
 
 function stepsOf({ jobs }: Workflow): DrawnStep[] {

@@ -25,6 +25,7 @@ export const EVENT_TYPES = [
   'batch.waiting',
   'batch.stopping',
   'workflow.submitted',
+  'workflow.changed',
   'workflow.stopping',
   'workflow.succeeded',
   'workflow.failed',

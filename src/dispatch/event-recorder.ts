@@ -209,7 +209,7 @@ export class EventRecorder {
     type: Extract<EventType, `workflow.${string}`>,
     { id, tenant }: { readonly id: string; readonly tenant: string },
     state: WorkflowState,
-    change?: 'cancel' | 'failure',
+    change?: 'cancel' | 'failure' | 'hold' | 'release',
   ): void {
     this.tell(type, tenant, { workflow: id }, `,"state":"${state}"${changeText(change)}`);
   }

@@ -1,6 +1,7 @@
 import type { EndState } from '../core/job.js';
 import type { Waits } from '../core/workflow/waiting.js';
 import type { RunIf } from '../core/workflow.js';
+import { stands } from '../host/test-switches.js';
 import { binaryArray } from './array-bytes.js';
 import { byIndex } from './batch-statement.js';
 import { Columns, parametersOf } from './columns.js';
@@ -159,6 +160,8 @@ const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
 /** What the schedule of the workflow is, if one made it. */
 const SCHEDULED = `(SELECT w.schedule FROM punctual.workflows w WHERE w.id = $6::uuid),
       (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid)`;
+/** Whether the claim is that of the attempt; any claim of the job when tests have removed this fence. */
+const IS_CURRENT = stands('adding-fence') ? 'c.fence = $5::int' : '$5::int > 0';
 
 /**
  * The claim is locked against its end: an attempt either has its steps added before it ends, or adds nothing. Its end then
@@ -168,7 +171,7 @@ const ADD_STEPS = leaderStatement(
   'add-steps',
   `valid AS MATERIALIZED (SELECT ${namesHold(15)} AS named),
   mine AS MATERIALIZED (
-    SELECT c.job FROM punctual.claims c WHERE c.job = $4::uuid AND c.fence = $5::int AND ${WHILE_TERM_LASTS}
+    SELECT c.job FROM punctual.claims c WHERE c.job = $4::uuid AND ${IS_CURRENT} AND ${WHILE_TERM_LASTS}
     FOR KEY SHARE
   ), own AS MATERIALIZED (
     SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND ${WHILE_TERM_LASTS}

@@ -329,7 +329,9 @@ export class WorkflowExecutor {
       ),
     );
     const live = addition.steps.filter(({ admitAt }) => admitAt === null);
-    await leader.admit(live.map(({ row }) => toWaiting(row)));
+    const waiting = live.map(({ row }) => toWaiting(row));
+    await leader.admit(waiting);
+    if (leader.events.isHeard) leader.events.submitted(waiting);
     if (addition.steps.some(({ wakeAt }) => wakeAt !== null)) this.wake();
   }
 

@@ -18,11 +18,12 @@ interface WorkflowEvents {
   readonly isHeard: boolean;
   endedWaiting(jobs: readonly EndedJob[]): void;
   workflow(
-    type: `workflow.${'stopping' | 'retried' | WorkflowEnd}`,
+    type: `workflow.${'changed' | 'stopping' | 'retried' | WorkflowEnd}`,
     workflow: { readonly id: string; readonly tenant: string },
     state: WorkflowState,
-    change?: 'cancel' | 'failure',
+    change?: 'cancel' | 'failure' | 'hold' | 'release',
   ): void;
+  submitted(jobs: readonly Waiting[]): void;
 }
 
 /** The part of the leader's state that workflows use. It lasts for one term. */

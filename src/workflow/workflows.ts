@@ -96,6 +96,8 @@ export class Workflows {
       const action = held ? 'workflow.hold' : 'workflow.release';
       const entry = author && this.entry(author, action, workflow, { held });
       await this.leader.writeRequested(entry, keep, (db, term) => holdWorkflow(db, term, tenant, id, held));
+      const { events } = this.leader;
+      if (events.isHeard) events.workflow('workflow.changed', workflow, 'running', held ? 'hold' : 'release');
     });
     this.sweeper.wake();
   }

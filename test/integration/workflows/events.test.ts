@@ -89,13 +89,17 @@ it('a filter by workflow hears the events of one and of its jobs, through stoppi
   ]);
 });
 
-it('a cancelled workflow is told when it stops and when it has ended', async () => {
+it('a workflow is told when it is held and released, stops and has ended', async () => {
   const user = node.newTenant();
   const { id } = await submitWorkflow(user, { jobs: { a: step('a'), b: step('b', ['a']) } as never });
   const listener = await hear(user, `?workflow=${id}&type=workflow.*`);
+  await user.get('POST', `/v1/workflows/${id}/hold`);
+  await user.get('POST', `/v1/workflows/${id}/release`);
   await user.get('POST', `/v1/workflows/${id}/cancel`);
   await listener.until(() => listener.types.includes('workflow.cancelled'));
   expect(told(listener)).toEqual([
+    ['workflow.changed', undefined, 'hold'],
+    ['workflow.changed', undefined, 'release'],
     ['workflow.stopping', undefined, 'cancel'],
     ['workflow.cancelled', undefined],
   ]);
