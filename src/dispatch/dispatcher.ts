@@ -235,8 +235,10 @@ export class Dispatcher {
   }
 
   /** Takes the jobs of a workflow in that the leader has stored by itself. */
-  private async workflowStored({ tenant, steps }: NewWorkflow): Promise<void> {
+  private async workflowStored(workflow: NewWorkflow): Promise<void> {
     const { state } = this;
+    const { tenant, steps } = workflow;
+    if (state.events.isHeard) state.events.workflow('workflow.submitted', workflow, 'running');
     const later = steps.filter(({ admitAt }) => admitAt !== null);
     for (const { row } of steps) this.expirer.expect(row.definition.start_before);
     if (later.some(({ blocked, held }) => !blocked && !held)) this.admitter.wake();

@@ -107,12 +107,6 @@ async function shardWithTenants(): Promise<TestShard> {
       [tenant],
     );
     await shard.pool.query(
-      `INSERT INTO punctual.workflow_definitions (tenant, name, version, jobs, on_failure, running, digest, bytes, steps,
-         created_at, created_by)
-       VALUES ($1, 'd', 1, '{}', 'stop', 'finish', '', 2, 1, 0, 'test')`,
-      [tenant],
-    );
-    await shard.pool.query(
       `INSERT INTO punctual.tasks (tenant, name, definition, created_at, created_by, changed_at, changed_by)
        VALUES ($1, 't', '{}', 0, 'test', 0, 'test')`,
       [tenant],

@@ -103,7 +103,10 @@ describe('overlap is about whole batches', () => {
   it('queue: the next starts when the whole one before has ended, also through a change of leader', async () => {
     const { tester, worker, since, first } = await running('queue');
     tester.clock.advance(10 * SECOND);
+    await worker.heartbeat();
+    await tester.ledgerBecomes(since, ['+10s ran', '+20s pending overlap']);
     tester.clock.advance(10 * SECOND);
+    await worker.heartbeat();
     await tester.ledgerBecomes(since, ['+10s ran', '+20s pending overlap', '+30s pending overlap']);
     await finish(worker, first);
     const second = await claimPair(worker);
