@@ -232,8 +232,8 @@ export async function additionValues(
   return [
     ...[job, fence, workflow, tenant, steps.length, queues, tasks],
     ...[
-      binaryArray('int', edges.parents),
-      binaryArray('int', edges.children),
+      binaryArray('uuid', edges.parents),
+      binaryArray('uuid', edges.children),
       joiners,
       now,
       ...namesTaken(names),
