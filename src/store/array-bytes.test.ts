@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { binaryArray, type FixedType } from './array-bytes.js';
+import { binaryArray } from './array-bytes.js';
 
 /** Takes an array apart as Postgres does, into the bytes of its elements. */
 function read(array: Buffer): { oid: number; hasNull: boolean; values: (string | null)[] } {
@@ -20,7 +20,7 @@ function read(array: Buffer): { oid: number; hasNull: boolean; values: (string |
   return head;
 }
 
-const valuesOf = (type: FixedType, values: readonly (string | number | boolean | null)[]) =>
+const valuesOf: (...args: Parameters<typeof binaryArray>) => (string | null)[] = (type, values) =>
   read(binaryArray(type, values)).values;
 
 describe('an array of bytes for Postgres', () => {
@@ -76,6 +76,8 @@ describe('an array of bytes for Postgres', () => {
     expect(() => binaryArray('bigint', [1.5])).toThrow(TypeError);
     expect(() => binaryArray('bigint', [2 ** 53])).toThrow(TypeError);
     expect(() => binaryArray('int', [2 ** 31])).toThrow(TypeError);
+    expect(() => binaryArray('int', ['1' as never])).toThrow(TypeError);
+    expect(() => binaryArray('bigint', ['1' as never])).toThrow(TypeError);
     expect(() => binaryArray('smallint', [32_768])).toThrow(TypeError);
     expect(() => binaryArray('uuid', ['01a1ed8f-859d-70ca-b546-e1069728837'])).toThrow(TypeError);
     expect(() => binaryArray('uuid', ['01a1ed8f-859d-70ca-b546-e1069728837g'])).toThrow(TypeError);

@@ -15,7 +15,14 @@ const ELEMENTS = {
 /** A type whose values all have the same length. */
 export type FixedType = keyof typeof ELEMENTS;
 
-type FixedValue = string | number | boolean | null;
+/** What the values of each type are here. */
+interface FixedValues {
+  boolean: boolean;
+  bigint: number;
+  smallint: number;
+  int: number;
+  uuid: string;
+}
 
 const HEADER_BYTES = 20;
 const LENGTH_BYTES = 4;
@@ -23,7 +30,10 @@ const LENGTH_BYTES = 4;
 const NULL_LENGTH = -1;
 
 /** An array of values of a fixed length, as a parameter. */
-export function binaryArray(type: FixedType, values: readonly FixedValue[]): Buffer {
+export function binaryArray<T extends FixedType>(
+  type: T,
+  values: readonly (FixedValues[T] | null)[],
+): Buffer {
   const { oid, bytes } = ELEMENTS[type];
   const array = Buffer.allocUnsafe(HEADER_BYTES + values.length * (LENGTH_BYTES + bytes));
   const view = new DataView(array.buffer, array.byteOffset, array.length);
@@ -52,16 +62,16 @@ export function binaryArray(type: FixedType, values: readonly FixedValue[]): Buf
   return array.subarray(0, at);
 }
 
-function write(view: DataView, at: number, type: FixedType, value: string | number | boolean): void {
-  if (typeof value === 'string') writeUuid(view, at, value);
-  else if (typeof value === 'boolean') view.setInt8(at, value ? 1 : 0);
-  else if (type === 'bigint') writeBigint(view, at, value);
-  else if (type === 'int') view.setInt32(at, mustBe(type, value, value | 0));
-  else view.setInt16(at, mustBe(type, value, (value << 16) >> 16));
+function write(view: DataView, at: number, type: FixedType, value: FixedValues[FixedType]): void {
+  if (type === 'uuid') writeUuid(view, at, value as string);
+  else if (type === 'boolean') view.setInt8(at, value === true ? 1 : 0);
+  else if (type === 'bigint') writeBigint(view, at, value as number);
+  else if (type === 'int') view.setInt32(at, mustBe(type, value, (value as number) | 0));
+  else view.setInt16(at, mustBe(type, value, ((value as number) << 16) >> 16));
 }
 
 /** What does not fit would be cut silently. */
-function mustBe(type: FixedType, value: number, written: number): number {
+function mustBe(type: FixedType, value: unknown, written: number): number {
   if (value !== written) throw new TypeError(`${value} does not fit into ${type}`);
   return written;
 }

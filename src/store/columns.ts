@@ -162,7 +162,7 @@ function parameterOf<Row>(
 export function arrayOf(type: SqlType, values: readonly Value[]): string | Buffer {
   return type === 'text' || type === 'json'
     ? textArray(values as (string | null)[])
-    : binaryArray(type, values);
+    : binaryArray(type, values as never[]);
 }
 
 /** Whether there are rows and all have the same value. */
