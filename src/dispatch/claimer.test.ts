@@ -40,6 +40,26 @@ const NEEDS = ['mail', 'bill'].map((handler, i) => ({
   labels: '',
 }));
 
+/** The id of a job or a worker that the tests call by a name; ids are in the order of the names. */
+function idOf(name: string): string {
+  const hex = Buffer.from(name).toString('hex').padEnd(32, '0');
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+function nameOf(id: string): string {
+  return Buffer.from(id.replaceAll('-', ''), 'hex').toString().replaceAll('\0', '');
+}
+
+/** The names of the jobs whose ids a statement got, as texts or as an array in binary form. */
+function namesIn(ids: unknown): string[] {
+  if (!Buffer.isBuffer(ids)) return (ids as string[]).map(nameOf);
+  const [header, length, bytes] = [20, 4, 16];
+  const names: string[] = [];
+  for (let at = header + length; at < ids.length; at += length + bytes)
+    names.push(nameOf(ids.toString('hex', at, at + bytes)));
+  return names;
+}
+
 /** A leader whose claims all succeed but for the jobs that are gone, without a database. */
 class Leader {
   readonly clock = new TestClock();
@@ -79,7 +99,7 @@ class Leader {
     this.claimer = new Claimer(this.state, {
       onExpired: this.onExpired,
       onDrained: () => undefined,
-      onOrphans: (orphans) => this.orphans.push(...orphans.map((each) => each.id)),
+      onOrphans: (orphans) => this.orphans.push(...orphans.map((each) => nameOf(each.id))),
       startGang: () => Promise.resolve(false),
     });
   }
@@ -90,9 +110,9 @@ class Leader {
     return this;
   }
 
-  add(id: string, change: Partial<Waiting> = {}): void {
+  add(name: string, change: Partial<Waiting> = {}): void {
     const waiting: Waiting = {
-      id,
+      id: idOf(name),
       tenant: 'acme',
       queue: 1,
       needs: 1,
@@ -105,13 +125,13 @@ class Leader {
       sizeKib: 0,
       ...change,
     };
-    this.fences.set(id, waiting);
+    this.fences.set(name, waiting);
     this.state.backlog.add(waiting);
   }
 
-  session(id: string, tasks = ['mail', 'bill'], queues = ['red', 'green', 'blue']): WorkerSession {
-    const registration = { name: id, queues, slots: 100, targets: ['handler'] as const, tasks, labels: {} };
-    const session = new WorkerSession(id, 'acme', JSON.stringify(registration), 0, this.clock);
+  session(name: string, tasks = ['mail', 'bill'], queues = ['red', 'green', 'blue']): WorkerSession {
+    const registration = { name, queues, slots: 100, targets: ['handler'] as const, tasks, labels: {} };
+    const session = new WorkerSession(idOf(name), 'acme', JSON.stringify(registration), 0, this.clock);
     this.state.openSession(session);
     return session;
   }
@@ -130,7 +150,7 @@ class Leader {
       settle: (answer: ClaimAnswer) => {
         poll.settled = true;
         session.polls.delete(poll);
-        got.push(...answer.jobs.map((job) => job.jobId));
+        got.push(...answer.jobs.map((job) => nameOf(job.jobId)));
         this.payloads.push(...answer.jobs.map((job) => job.payload));
       },
       fail: () => {
@@ -151,33 +171,33 @@ class Leader {
       case 'read-tenants':
         return { rows: [] };
       case 'claim-jobs':
-        return { rows: this.claim((values[8] as string).slice(1, -1).split(',')) };
+        return { rows: this.claim(namesIn(values[8])) };
       case 'claim-known-jobs':
-        return { rows: [this.claimKnown((values[8] as string).slice(1, -1).split(','))] };
+        return { rows: [this.claimKnown(namesIn(values[8]))] };
       case 'read-waiting':
         return {
-          rows: (values[0] as string[]).flatMap((id) => (this.gone.has(id) ? [] : this.fences.get(id)!)),
+          rows: namesIn(values[0]).flatMap((name) => (this.gone.has(name) ? [] : this.fences.get(name)!)),
         };
       default:
         return expect.unreachable(`no answer to ${name}`);
     }
   }
 
-  private claimKnown(ids: string[]): { changed: number; ids: string[] | null } {
+  private claimKnown(names: string[]): { changed: number; ids: string[] | null } {
     if (this.failWith) throw this.failWith;
-    this.known.push(ids);
-    const claimed = ids.filter((id) => !this.edited.has(id));
-    return { changed: claimed.length, ids: claimed.length < ids.length ? claimed : null };
+    this.known.push(names);
+    const claimed = names.filter((name) => !this.edited.has(name));
+    return { changed: claimed.length, ids: claimed.length < names.length ? claimed.map(idOf) : null };
   }
 
-  private claim(ids: string[]): unknown[] {
+  private claim(names: string[]): unknown[] {
     if (this.failWith) throw this.failWith;
-    this.batches.push(ids);
+    this.batches.push(names);
     this.meanwhile();
-    const rows = ids
-      .filter((id) => !this.gone.has(id))
-      .map((id) => ({
-        id,
+    const rows = names
+      .filter((name) => !this.gone.has(name))
+      .map((name) => ({
+        id: idOf(name),
         task: 'mail',
         target: null,
         payload: 'null',
@@ -196,7 +216,7 @@ class Leader {
 }
 
 /** A job as it was stored; its payload tells it from what the table says. */
-function storedRow(id: string): JobRow {
+function storedRow(name: string): JobRow {
   const definition = {
     ...{ tenant: 'acme', queue: 1, needs: 1, rank: 5, run_at: 0, lane: 0, created_at: 0, created_by: 'test' },
     ...{ max_attempts: 4, max_losses: 3, at_most_once: false, timeout_ms: 1_000, start_before: null },
@@ -210,7 +230,7 @@ function storedRow(id: string): JobRow {
       concurrency_key: null,
     },
   };
-  return { id, payload: JSON.stringify(`of ${id}`), definition };
+  return { id: idOf(name), payload: JSON.stringify(`of ${name}`), definition };
 }
 
 /** What Postgres says when it refuses a statement as a whole. */
@@ -324,7 +344,7 @@ describe('claiming', () => {
     leader.add('there');
     await leader.claimer.runOnce();
     expect(got).toEqual(['there']);
-    expect([...leader.state.running.keys()]).toEqual(['there']);
+    expect([...leader.state.running.keys()].map(nameOf)).toEqual(['there']);
   });
 
   it('keeps the polls of a claim under way to itself, and gives back what was claimed for one that ended', async () => {
@@ -429,7 +449,7 @@ describe('a poll whose key is being read again', () => {
 
   it('gets nothing if it has ended meanwhile, and only what was cancelled by then is not given back', async () => {
     const { leader, session, found } = await reading();
-    leader.state.running.get('a')!.cancelledAt = 1;
+    leader.state.running.get(idOf('a'))!.cancelledAt = 1;
     for (const poll of session.polls) poll.settle({ epoch: 1, jobs: [] });
     found(true);
     await vi.waitFor(() => expect(leader.orphans).toEqual(['b']));
