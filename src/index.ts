@@ -27,17 +27,27 @@ export type {
 } from './client/many-jobs.js';
 export type { PageOptions } from './client/pages.js';
 export {
+  type BatchScheduleOptions,
+  scheduleBatch,
+  scheduleWorkflow,
+  type WorkflowScheduleOptions,
+} from './client/run-schedules.js';
+export {
+  type BuiltSchedule,
   type OccurrencesOptions,
+  type RunScheduleOptions,
   ScheduleHandle,
   type ScheduleInputOption,
   type ScheduleOptions,
   type ScheduleTiming,
 } from './client/schedule-handle.js';
 export {
+  type RunScheduleEntry,
   type ScheduleEntry,
   type SchedulesOptions,
   type SchedulesResult,
   schedule,
+  type TaskScheduleEntry,
 } from './client/schedules-as-code.js';
 export { BulkError } from './client/task-submission.js';
 export { type TaskChanges, Tasks } from './client/tasks.js';
@@ -45,6 +55,7 @@ export type { TransactionClient } from './client/transaction-client.js';
 export {
   type RerunOptions,
   type RetryWorkflowOptions,
+  type StartDefinedOptions,
   type StartOptions,
   WorkflowFailedError,
   WorkflowHandle,
@@ -140,9 +151,11 @@ export type {
   FailurePolicy,
   InnerWorkflow,
   ListedWorkflow,
+  ListedWorkflowDefinition,
   RunIf,
   RunningPolicy,
   StepAddition,
+  StoredWorkflowDefinition,
   Workflow,
   WorkflowState,
   WorkflowStep,

@@ -9,6 +9,7 @@ export const FENCE_PROOFS = {
   holder: 'test/integration/fences/term-fences.test.ts',
   takeover: 'test/integration/fences/term-fences.test.ts',
   'claimed-fence': 'test/integration/fences/term-fences.test.ts',
+  'adding-fence': 'test/integration/fences/term-fences.test.ts',
   unedited: 'test/integration/fences/term-fences.test.ts',
   trust: 'test/integration/fences/leader-fences.test.ts',
   'claim-join': 'test/integration/fences/leader-fences.test.ts',

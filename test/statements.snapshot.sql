@@ -80,7 +80,7 @@ mine AS MATERIALIZED (
 ), live AS (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, workflow)
+    backoff, requires, traceparent, workflow, schedule, occurrence)
   SELECT u.id, coalesce(u.payload, $43::json), coalesce(u.size_kib, $44::int), coalesce(u.tenant, $45::text),
     coalesce(u.queue, $46::int), coalesce(u.needs, $47::int), coalesce(u.lane, $48::int), coalesce(u.rank,
     $49::smallint), coalesce(u.run_at, $50::bigint), coalesce(u.max_attempts, $51::smallint), coalesce(u.max_losses,
@@ -88,16 +88,19 @@ mine AS MATERIALIZED (
     coalesce(u.created_at, $55::bigint), coalesce(u.start_before, $56::bigint), coalesce(u.task, $57::text),
     coalesce(u.created_by, $58::text), coalesce(u.key, $59::text), coalesce(u.concurrency_key, $60::text),
     coalesce(u.target, $61::json), coalesce(u.backoff, $62::json), coalesce(u.requires, $63::json),
-    coalesce(u.traceparent, $64::text), $6::uuid FROM unnest($20::uuid[], $21::json[], $22::int[], $23::text[],
-    $24::int[], $25::int[], $26::int[], $27::smallint[], $28::bigint[], $29::smallint[], $30::smallint[],
-    $31::boolean[], $32::bigint[], $33::bigint[], $34::bigint[], $35::text[], $36::text[], $37::text[], $38::text[],
-    $39::json[], $40::json[], $41::json[], $42::text[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
-    run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
-    concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS (SELECT 1 FROM own)
+    coalesce(u.traceparent, $64::text), $6::uuid, (SELECT w.schedule FROM punctual.workflows w WHERE w.id =
+    $6::uuid),
+    (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid) FROM unnest($20::uuid[], $21::json[],
+      $22::int[], $23::text[], $24::int[], $25::int[], $26::int[], $27::smallint[], $28::bigint[], $29::smallint[],
+      $30::smallint[], $31::boolean[], $32::bigint[], $33::bigint[], $34::bigint[], $35::text[], $36::text[],
+      $37::text[], $38::text[], $39::json[], $40::json[], $41::json[], $42::text[]) u(id, payload, size_kib, tenant,
+      queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at,
+      start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS
+      (SELECT 1 FROM own)
 ), later AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held, blocked, workflow)
+    backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
   SELECT u.id, coalesce(u.payload, $91::json), coalesce(u.size_kib, $92::int), coalesce(u.tenant, $93::text),
     coalesce(u.queue, $94::int), coalesce(u.needs, $95::int), coalesce(u.lane, $96::int), coalesce(u.rank,
     $97::smallint), coalesce(u.run_at, $98::bigint), coalesce(u.max_attempts, $99::smallint), coalesce(u.max_losses,
@@ -106,13 +109,15 @@ mine AS MATERIALIZED (
     coalesce(u.created_by, $106::text), coalesce(u.key, $107::text), coalesce(u.concurrency_key, $108::text),
     coalesce(u.target, $109::json), coalesce(u.backoff, $110::json), coalesce(u.requires, $111::json),
     coalesce(u.traceparent, $112::text), coalesce(u.admit_at, $113::bigint), coalesce(u.held, $114::boolean),
-    coalesce(u.blocked, $115::boolean), $6::uuid FROM unnest($65::uuid[], $66::json[], $67::int[], $68::text[],
-    $69::int[], $70::int[], $71::int[], $72::smallint[], $73::bigint[], $74::smallint[], $75::smallint[],
-    $76::boolean[], $77::bigint[], $78::bigint[], $79::bigint[], $80::text[], $81::text[], $82::text[], $83::text[],
-    $84::json[], $85::json[], $86::json[], $87::text[], $88::bigint[], $89::boolean[], $90::boolean[]) u(id,
-    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
-    admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
+    coalesce(u.blocked, $115::boolean), $6::uuid, (SELECT w.schedule FROM punctual.workflows w WHERE w.id =
+    $6::uuid),
+    (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid) FROM unnest($65::uuid[], $66::json[],
+      $67::int[], $68::text[], $69::int[], $70::int[], $71::int[], $72::smallint[], $73::bigint[], $74::smallint[],
+      $75::smallint[], $76::boolean[], $77::bigint[], $78::bigint[], $79::bigint[], $80::text[], $81::text[],
+      $82::text[], $83::text[], $84::json[], $85::json[], $86::json[], $87::text[], $88::bigint[], $89::boolean[],
+      $90::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+      at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
+      requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
     wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
@@ -355,14 +360,20 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
   SELECT id, workflow, state, $7::bigint FROM ended WHERE workflow IS NOT NULL
   RETURNING job, workflow, state
+), ended_workflows AS (
+  INSERT INTO punctual.tallies (at, tenant, workflows_succeeded, workflows_failed, workflows_cancelled)
+  SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
+    count(*) FILTER (WHERE state = 'cancelled')
+  FROM advanced WHERE is_over GROUP BY tenant
 ), answer AS (
   SELECT EXISTS (SELECT 1 FROM own) AS own,
     (SELECT json_agg(l) FROM live l) AS live,
@@ -550,8 +561,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.task, j.timeout_ms, j.failures,
-      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule, j.payload,
-      j.target, j.traceparent, j.workflow
+      j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.backoff, j.run_at, j.late_by, j.schedule,
+      j.workflow, j.batch, j.payload, j.target, j.traceparent
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
       nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
@@ -575,8 +586,8 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ON l.tenant = c.tenant
   ), answer AS (SELECT c.id, c.task, c.timeout_ms AS "timeoutMs", c.failures, c.losses, c.max_attempts AS
     "maxAttempts", c.max_losses AS "maxLosses", c.at_most_once AS "atMostOnce", c.backoff, c.run_at AS "runAt",
-    c.late_by AS "lateBy", c.schedule, c.payload, c.target, c.traceparent, c.workflow FROM chosen c) SELECT answer.*
-    FROM term LEFT JOIN answer ON true;
+    c.late_by AS "lateBy", c.schedule, c.workflow, c.batch, c.payload, c.target, c.traceparent FROM chosen c) SELECT
+    answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -720,13 +731,19 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- end-batch
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), ended AS (
   UPDATE punctual.batches b SET state = $5::text, ended_at = $6::bigint, error = $7::json
   WHERE b.id = $4::uuid AND b.ended_at IS NULL AND EXISTS (SELECT 1 FROM term)
     AND NOT EXISTS (SELECT 1 FROM punctual.jobs j WHERE j.id = ANY(b.members))
     AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.id = ANY(b.members))
-  RETURNING b.id
-) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  RETURNING b.id, b.tenant
+), counted AS (
+  INSERT INTO punctual.tallies
+    (at, tenant, batches_succeeded, batches_failed, batches_cancelled, batches_timed_out)
+  SELECT $6::bigint, e.tenant, ($5::text = 'succeeded')::int, ($5::text = 'failed')::int,
+    ($5::text = 'cancelled')::int, ($5::text = 'failed' AND $7::json IS NOT NULL)::int
+  FROM ended e
+), answer AS (SELECT id FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- end-lease-blockers
 SELECT pg_terminate_backend(l.pid) FROM pg_locks l
@@ -755,9 +772,10 @@ ended AS (
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
@@ -765,7 +783,7 @@ ended AS (
   RETURNING job, workflow, state
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -790,9 +808,10 @@ ended AS (
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
@@ -800,7 +819,7 @@ ended AS (
   RETURNING job, workflow, state
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -830,9 +849,10 @@ ended AS (
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
@@ -840,7 +860,7 @@ ended AS (
   RETURNING job, workflow, state
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -866,9 +886,10 @@ ended AS (
   FROM gone m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+  INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled, steps_skipped)
   SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+    count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled'), nullif(count(*) FILTER
+      (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)
   FROM ended GROUP BY tenant
 ), left_over AS (
   INSERT INTO punctual.outbox (job, workflow, state, finished_at)
@@ -876,7 +897,7 @@ ended AS (
   RETURNING job, workflow, state
 ),
 answer AS (
-  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+  SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
     (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
   FROM gone g
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
@@ -2091,16 +2112,19 @@ SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by 
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
 -- find-schedule
-SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
   punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL;
 
 -- find-schedule-with-ledger
-  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
   punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NULL)
   UNION ALL
-  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+  (SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM
   punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
    ORDER BY s.deleted_at DESC LIMIT 1)
@@ -2229,15 +2253,26 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), minutes AS (
   INSERT INTO punctual.tally_minutes AS m (minute, tenant, leader_elections, jobs_submitted, jobs_assigned,
     jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
-    occurrences_late, occurrences_missed, lateness_ms, lateness)
-  SELECT (at / 60000) * 60000, tenant, sum(leader_elections)::bigint AS leader_elections,
-    sum(jobs_submitted)::bigint AS jobs_submitted, sum(jobs_assigned)::bigint AS jobs_assigned,
-    sum(jobs_completed)::bigint AS jobs_completed, sum(jobs_failed)::bigint AS jobs_failed,
-    sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint AS jobs_retried,
-    sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
-    sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-    sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
-    coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+    occurrences_late, occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded,
+    workflows_failed, workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded,
+    batches_failed, batches_cancelled, batches_timed_out, lateness_ms, lateness)
+  SELECT (at / 60000) * 60000, tenant, coalesce(sum(leader_elections), 0)::bigint AS leader_elections,
+    coalesce(sum(jobs_submitted), 0)::bigint AS jobs_submitted, coalesce(sum(jobs_assigned), 0)::bigint AS
+    jobs_assigned, coalesce(sum(jobs_completed), 0)::bigint AS jobs_completed, coalesce(sum(jobs_failed), 0)::bigint
+    AS jobs_failed, coalesce(sum(jobs_cancelled), 0)::bigint AS jobs_cancelled, coalesce(sum(jobs_retried),
+    0)::bigint AS jobs_retried, coalesce(sum(jobs_requeued), 0)::bigint AS jobs_requeued,
+    coalesce(sum(stale_completions), 0)::bigint AS stale_completions, coalesce(sum(stale_failures), 0)::bigint AS
+    stale_failures, coalesce(sum(occurrences_late), 0)::bigint AS occurrences_late,
+    coalesce(sum(occurrences_missed), 0)::bigint AS occurrences_missed, coalesce(sum(workflows_submitted),
+    0)::bigint AS workflows_submitted, coalesce(sum(workflows_retried), 0)::bigint AS workflows_retried,
+    coalesce(sum(workflows_succeeded), 0)::bigint AS workflows_succeeded, coalesce(sum(workflows_failed), 0)::bigint
+    AS workflows_failed, coalesce(sum(workflows_cancelled), 0)::bigint AS workflows_cancelled,
+    coalesce(sum(steps_skipped), 0)::bigint AS steps_skipped, coalesce(sum(batches_submitted), 0)::bigint AS
+    batches_submitted, coalesce(sum(batches_started), 0)::bigint AS batches_started,
+    coalesce(sum(batches_succeeded), 0)::bigint AS batches_succeeded, coalesce(sum(batches_failed), 0)::bigint AS
+    batches_failed, coalesce(sum(batches_cancelled), 0)::bigint AS batches_cancelled,
+    coalesce(sum(batches_timed_out), 0)::bigint AS batches_timed_out, coalesce(sum(lateness_ms), 0)::bigint AS
+    lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
   FROM folded GROUP BY 1, 2
   ON CONFLICT (minute, tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
     jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
@@ -2246,19 +2281,38 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
     stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
     excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
-    m.occurrences_missed + excluded.occurrences_missed, lateness_ms = m.lateness_ms + excluded.lateness_ms, lateness
-    = punctual.add_histograms(m.lateness, excluded.lateness)
+    m.occurrences_missed + excluded.occurrences_missed, workflows_submitted = m.workflows_submitted +
+    excluded.workflows_submitted, workflows_retried = m.workflows_retried + excluded.workflows_retried,
+    workflows_succeeded = m.workflows_succeeded + excluded.workflows_succeeded, workflows_failed =
+    m.workflows_failed + excluded.workflows_failed, workflows_cancelled = m.workflows_cancelled +
+    excluded.workflows_cancelled, steps_skipped = m.steps_skipped + excluded.steps_skipped, batches_submitted =
+    m.batches_submitted + excluded.batches_submitted, batches_started = m.batches_started +
+    excluded.batches_started, batches_succeeded = m.batches_succeeded + excluded.batches_succeeded, batches_failed =
+    m.batches_failed + excluded.batches_failed, batches_cancelled = m.batches_cancelled +
+    excluded.batches_cancelled, batches_timed_out = m.batches_timed_out + excluded.batches_timed_out, lateness_ms =
+    m.lateness_ms + excluded.lateness_ms, lateness = punctual.add_histograms(m.lateness, excluded.lateness)
 ), totals AS (
   INSERT INTO punctual.tally_totals AS m (tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
     jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness_ms, lateness)
-  SELECT tenant, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
-    sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
-    sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled,
-    sum(jobs_retried)::bigint AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued,
-    sum(stale_completions)::bigint AS stale_completions, sum(stale_failures)::bigint AS stale_failures,
-    sum(occurrences_late)::bigint AS occurrences_late, sum(occurrences_missed)::bigint AS occurrences_missed,
-    sum(lateness_ms)::bigint AS lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
+    occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded, workflows_failed,
+    workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded, batches_failed,
+    batches_cancelled, batches_timed_out, lateness_ms, lateness)
+  SELECT tenant, coalesce(sum(leader_elections), 0)::bigint AS leader_elections, coalesce(sum(jobs_submitted),
+    0)::bigint AS jobs_submitted, coalesce(sum(jobs_assigned), 0)::bigint AS jobs_assigned,
+    coalesce(sum(jobs_completed), 0)::bigint AS jobs_completed, coalesce(sum(jobs_failed), 0)::bigint AS
+    jobs_failed, coalesce(sum(jobs_cancelled), 0)::bigint AS jobs_cancelled, coalesce(sum(jobs_retried), 0)::bigint
+    AS jobs_retried, coalesce(sum(jobs_requeued), 0)::bigint AS jobs_requeued, coalesce(sum(stale_completions),
+    0)::bigint AS stale_completions, coalesce(sum(stale_failures), 0)::bigint AS stale_failures,
+    coalesce(sum(occurrences_late), 0)::bigint AS occurrences_late, coalesce(sum(occurrences_missed), 0)::bigint AS
+    occurrences_missed, coalesce(sum(workflows_submitted), 0)::bigint AS workflows_submitted,
+    coalesce(sum(workflows_retried), 0)::bigint AS workflows_retried, coalesce(sum(workflows_succeeded), 0)::bigint
+    AS workflows_succeeded, coalesce(sum(workflows_failed), 0)::bigint AS workflows_failed,
+    coalesce(sum(workflows_cancelled), 0)::bigint AS workflows_cancelled, coalesce(sum(steps_skipped), 0)::bigint AS
+    steps_skipped, coalesce(sum(batches_submitted), 0)::bigint AS batches_submitted, coalesce(sum(batches_started),
+    0)::bigint AS batches_started, coalesce(sum(batches_succeeded), 0)::bigint AS batches_succeeded,
+    coalesce(sum(batches_failed), 0)::bigint AS batches_failed, coalesce(sum(batches_cancelled), 0)::bigint AS
+    batches_cancelled, coalesce(sum(batches_timed_out), 0)::bigint AS batches_timed_out, coalesce(sum(lateness_ms),
+    0)::bigint AS lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[])
   FROM folded GROUP BY 1
   ON CONFLICT (tenant) DO UPDATE SET leader_elections = m.leader_elections + excluded.leader_elections,
     jobs_submitted = m.jobs_submitted + excluded.jobs_submitted, jobs_assigned = m.jobs_assigned +
@@ -2267,8 +2321,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.jobs_retried + excluded.jobs_retried, jobs_requeued = m.jobs_requeued + excluded.jobs_requeued,
     stale_completions = m.stale_completions + excluded.stale_completions, stale_failures = m.stale_failures +
     excluded.stale_failures, occurrences_late = m.occurrences_late + excluded.occurrences_late, occurrences_missed =
-    m.occurrences_missed + excluded.occurrences_missed, lateness_ms = m.lateness_ms + excluded.lateness_ms, lateness
-    = punctual.add_histograms(m.lateness, excluded.lateness)
+    m.occurrences_missed + excluded.occurrences_missed, workflows_submitted = m.workflows_submitted +
+    excluded.workflows_submitted, workflows_retried = m.workflows_retried + excluded.workflows_retried,
+    workflows_succeeded = m.workflows_succeeded + excluded.workflows_succeeded, workflows_failed =
+    m.workflows_failed + excluded.workflows_failed, workflows_cancelled = m.workflows_cancelled +
+    excluded.workflows_cancelled, steps_skipped = m.steps_skipped + excluded.steps_skipped, batches_submitted =
+    m.batches_submitted + excluded.batches_submitted, batches_started = m.batches_started +
+    excluded.batches_started, batches_succeeded = m.batches_succeeded + excluded.batches_succeeded, batches_failed =
+    m.batches_failed + excluded.batches_failed, batches_cancelled = m.batches_cancelled +
+    excluded.batches_cancelled, batches_timed_out = m.batches_timed_out + excluded.batches_timed_out, lateness_ms =
+    m.lateness_ms + excluded.lateness_ms, lateness = punctual.add_histograms(m.lateness, excluded.lateness)
 ), answer AS (SELECT count(*) AS folded FROM folded) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- forget-ahead
@@ -2650,9 +2712,9 @@ WITH valid AS MATERIALIZED (
   SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($149::int[], $150::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE EXISTS (SELECT 1
-    FROM made)
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE EXISTS (SELECT
+    1 FROM made)
 )
 SELECT named, young, EXISTS (SELECT 1 FROM made) AS made FROM valid;
 
@@ -2842,9 +2904,10 @@ SELECT * FROM (
     sum(bytes) OVER in_order - bytes AS bytes_before
   FROM (SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.members) AS size, b.run,
   b.due_at AS "dueAt", b.start_timeout_ms AS "startTimeoutMs", b.created_at AS "createdAt",
-  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places, 512 +
-    coalesce(octet_length(b.places::text), 0) AS bytes FROM punctual.batches b
+  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places,
+  b.schedule, b.occurrence, 512 + coalesce(octet_length(b.places::text), 0) AS bytes FROM punctual.batches b
 WHERE b.tenant = $1::text AND b.id < $2::uuid AND ($3::text[] IS NULL OR b.state = ANY ($3::text[]))
+  AND ($6::text IS NULL OR b.schedule = $6::text)
 ORDER BY b.id DESC LIMIT $4::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
 WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY id DESC;
 
@@ -2948,22 +3011,25 @@ rate_burst, full_at, debt FROM punctual.queues WHERE tenant = $1 AND name > $2 O
       sum(bytes) OVER in_order - bytes AS bytes_before
     FROM (SELECT *, coalesce(octet_length(definition::text), 0) + coalesce(octet_length(payload::text), 0) AS bytes
       FROM (
-     SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, definition, last_at, last_run, NOT
-  (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text) <= 2048) AS
-  without_payload,
+     SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, definition, last_at, last_run,
+  last_run_workflow, last_run_batch, NOT (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND
+  octet_length(payload::text) <= 2048) AS without_payload,
        CASE WHEN (payload IS NULL OR $6::boolean OR pg_column_size(payload) <= 2056 AND octet_length(payload::text)
          <= 2048) THEN payload END AS payload
      FROM (
-       SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+       SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, r.definition -> 'payload' AS
   payload,
 (SELECT json_object_agg(d.key, d.value) FROM json_each(r.definition) d WHERE d.key <> 'payload') AS definition,
-  o.last_at, o.last_run FROM punctual.schedules s
+  o.last_at, o.last_run, o.last_run_workflow, o.last_run_batch FROM punctual.schedules s
        CROSS JOIN LATERAL (SELECT CASE WHEN s.definition::text LIKE '%\\u%' THEN punctual.readable(s.definition)
          ELSE s.definition END AS definition) r 
 LEFT JOIN LATERAL (
-  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
+  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run, o.workflow AS last_run_workflow,
+    o.batch AS last_run_batch FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
        WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4::int + 1) s
      OFFSET 0) r) s WINDOW in_order AS (ORDER BY name)) t
@@ -3121,9 +3187,11 @@ WHERE sequence = $1::bigint RETURNING sequence;
 
 -- move-schedules
 UPDATE punctual.schedules s SET
-  watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
-FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[])
-  u(id, version, moved_from, watermark, fire_at, last_job)
+  watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job),
+  last_workflow = CASE WHEN u.last_job IS NULL THEN s.last_workflow ELSE u.last_workflow END,
+  last_batch = CASE WHEN u.last_job IS NULL THEN s.last_batch ELSE u.last_batch END
+FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[], $7::uuid[], $8::uuid[])
+  u(id, version, moved_from, watermark, fire_at, last_job, last_workflow, last_batch)
 WHERE s.id BETWEEN u.id AND u.id AND s.version = u.version AND s.watermark = u.moved_from
 RETURNING s.id;
 
@@ -3322,7 +3390,7 @@ LEFT JOIN LATERAL (SELECT c.fence FROM punctual.claims c WHERE c.job = s.id LIMI
 WHERE s.id = $1::uuid AND s.workflow = $2::uuid AND s.tenant = $3::text;
 
 -- read-ahead
-SELECT o.at, o.job FROM punctual.occurrences o
+SELECT o.at, o.job, o.workflow IS NULL AND o.batch IS NULL AS "isJob" FROM punctual.occurrences o
 WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at;
 
 -- read-audit-ends
@@ -3333,7 +3401,8 @@ FROM punctual.audit_chain;
 -- read-batch
 SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.members) AS size, b.run,
   b.due_at AS "dueAt", b.start_timeout_ms AS "startTimeoutMs", b.created_at AS "createdAt",
-  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places, ARRAY(
+  b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places,
+  b.schedule, b.occurrence, ARRAY(
   SELECT m.id || ' ' || coalesce(
     (SELECT 'running' FROM punctual.jobs j WHERE j.id = m.id),
     (SELECT 'blocked' FROM punctual.later l WHERE l.id = m.id),
@@ -3362,7 +3431,7 @@ SELECT c.fence, c.worker, c.epoch, c.claimed_at AS "claimedAt", c.cancelled_at A
   "handedOnAt", c.progress, c.started_at AS "startedAt", j.id, j.tenant, j.queue, j.needs, j.lane, j.rank, j.run_at
   AS "runAt", j.start_before AS "startBefore", j.size_kib AS "sizeKib", j.task, j.timeout_ms AS "timeoutMs",
   j.failures, j.losses, j.max_attempts AS "maxAttempts", j.max_losses AS "maxLosses", j.at_most_once AS
-  "atMostOnce", j.backoff, j.late_by AS "lateBy", j.schedule,
+  "atMostOnce", j.backoff, j.late_by AS "lateBy", j.schedule, j.workflow, j.batch,
   j.concurrency_key AS "key"
 FROM punctual.claims c JOIN punctual.jobs j ON j.id BETWEEN c.job AND c.job
 WHERE c.job = ANY($1::uuid[]);
@@ -3371,7 +3440,8 @@ WHERE c.job = ANY($1::uuid[]);
 SELECT paused, secret FROM punctual.cluster;
 
 -- read-due-schedules
-  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
 s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition FROM (
     SELECT s.*, sum(pg_column_size(s.definition)) OVER (ORDER BY s.fire_at, s.id) - pg_column_size(s.definition)
       AS bytes_before
@@ -3486,12 +3556,15 @@ SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child 
 WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL;
 
 -- read-ledger
-  SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
-    coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
+  SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.workflow, o.batch,
+    o.late_after AS "lateAfter", o.until, o.count, coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
     CASE WHEN c.job IS NOT NULL THEN greatest(0, c.claimed_at - j.run_at) END) AS "lateBy",
     CASE WHEN j.id IS NOT NULL AND c.job IS NULL AND j.attempts = 0 OR l.id IS NOT NULL AND l.attempts = 0
       THEN 'pending'
-      WHEN h.id IS NOT NULL AND h.attempts = 0 THEN h.state
+      WHEN h.id IS NOT NULL AND h.attempts = 0 THEN CASE
+        WHEN o.workflow IS NULL THEN h.state
+        -- Whatever became of its first step, others may have run.
+        ELSE (SELECT w.state FROM punctual.workflows w WHERE w.id = o.workflow AND w.state = 'cancelled') END
     END AS "neverStarted"
   FROM punctual.occurrences o 
 LEFT JOIN LATERAL (SELECT * FROM punctual.jobs WHERE id = o.job OFFSET 0) j ON true
@@ -3563,6 +3636,13 @@ WHERE o.job > $1::uuid ORDER BY o.job LIMIT $2;
 SELECT o.job, o.workflow, o.state, o.finished_at AS "finishedAt", o.place
 FROM punctual.steps s JOIN punctual.outbox o ON o.job BETWEEN s.id AND s.id WHERE s.workflow = $1 LIMIT $2;
 
+-- read-overdue-batches
+SELECT b.id, b.tenant, b.on_failure AS "onFailure", b.members, b.due_at AS "dueAt",
+  b.start_timeout_ms AS "startTimeoutMs", b.cancelled_at AS "cancelledAt" FROM punctual.batches b
+WHERE b.state = 'pending' AND b.ended_at IS NULL AND (b.due_at, b.id) > ($1::bigint, $2::uuid)
+  AND b.due_at + b.start_timeout_ms <= $3::bigint
+ORDER BY b.due_at, b.id LIMIT $4::int;
+
 -- read-pages
 SELECT p.* FROM unnest($1::int[], $2::int[], $3::int[], $4::smallint[], $5::bigint[], $6::uuid[])
   c(queue, needs, lane, rank, run_at, id)
@@ -3583,9 +3663,14 @@ FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.parent AND e.paren
 WHERE e.child = $1::uuid ORDER BY s.place;
 
 -- read-previous
-SELECT s.id, coalesce(
-  (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
-  (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) AS lives,
+SELECT s.id, CASE
+  WHEN s.last_workflow IS NOT NULL
+  THEN coalesce((SELECT w.ended_at IS NULL FROM punctual.workflows w WHERE w.id = s.last_workflow), false)
+  WHEN s.last_batch IS NOT NULL
+  THEN coalesce((SELECT b.ended_at IS NULL FROM punctual.batches b WHERE b.id = s.last_batch), false)
+  ELSE coalesce(
+    (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
+    (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) END AS lives,
   EXISTS (SELECT 1 FROM punctual.occurrences o WHERE o.schedule = s.id AND o.state = 'waiting') AS awaited
 FROM unnest($1::uuid[]) u(id) JOIN punctual.schedules s ON s.id = u.id;
 
@@ -3602,9 +3687,15 @@ WITH RECURSIVE waiting AS (
     SELECT o.schedule, o.at FROM punctual.occurrences o WHERE o.state = 'waiting' AND o.schedule > w.schedule
     ORDER BY o.schedule, o.at LIMIT 1) n
 )
-SELECT w.schedule, w.at, s.tenant, s.name, s.last_job AS "lastJob", NOT coalesce(
-  (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
-  (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) AS ready
+SELECT w.schedule, w.at, s.tenant, s.name, coalesce(s.last_workflow, s.last_batch, s.last_job) AS "lastRun",
+  NOT CASE
+  WHEN s.last_workflow IS NOT NULL
+  THEN coalesce((SELECT w.ended_at IS NULL FROM punctual.workflows w WHERE w.id = s.last_workflow), false)
+  WHEN s.last_batch IS NOT NULL
+  THEN coalesce((SELECT b.ended_at IS NULL FROM punctual.batches b WHERE b.id = s.last_batch), false)
+  ELSE coalesce(
+    (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
+    (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) END AS ready
 FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule;
 
 -- read-relatives
@@ -3629,11 +3720,13 @@ WHERE o.schedule = $1::uuid AND o.at >= $2 AND o.at <= $3 AND NOT o.by_hand
   AND (o.job IS NOT NULL OR o.state = 'waiting');
 
 -- read-schedule
-  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
-s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition, o.last_at, o.last_run
-  FROM punctual.schedules s 
+  SELECT s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+s.last_batch, s.created_at,
+s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by, s.definition, o.last_at,
+  o.last_run, o.last_run_workflow, o.last_run_batch FROM punctual.schedules s 
 LEFT JOIN LATERAL (
-  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
+  SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run, o.workflow AS last_run_workflow,
+    o.batch AS last_run_batch FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
   WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
 
@@ -3927,10 +4020,10 @@ AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::in
 -- record-occurrences
 WITH recorded AS (
   INSERT INTO punctual.occurrences (schedule, at, by_hand, tenant, state, reason, job, late_after, until, count,
-    judge_at, recorded_at)
+    judge_at, workflow, batch, recorded_at)
   SELECT u.*, $12::bigint FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::text[], $5::text[], $6::text[],
-    $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
-    u(schedule, at, by_hand, tenant, state, reason, job, late_after, until, count, judge_at)
+    $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $13::uuid[], $14::uuid[])
+    u(schedule, at, by_hand, tenant, state, reason, job, late_after, until, count, judge_at, workflow, batch)
   ON CONFLICT (schedule, at, by_hand) DO NOTHING
   RETURNING job, tenant, state, count
 ), counted AS (
@@ -4002,6 +4095,14 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
     $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- refuse-waiting-occurrence
+WITH refused AS (
+  UPDATE punctual.occurrences o SET state = 'missed', reason = $3::text
+  WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
+  RETURNING o.tenant
+)
+INSERT INTO punctual.tallies (at, tenant, occurrences_missed) SELECT $4::bigint, tenant, 1 FROM refused;
 
 -- release-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -4135,8 +4236,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
-  SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
+  SELECT $9::bigint, $5::text, count(*),
+    (SELECT (w.ended_at IS NOT NULL)::int FROM punctual.workflows w WHERE w.id = $4::uuid)
+  FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own) SELECT answer.* FROM term LEFT JOIN answer ON
   true;
 
@@ -4207,8 +4310,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_retried)
-  SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
+  INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
+  SELECT $9::bigint, $5::text, count(*),
+    (SELECT (w.ended_at IS NOT NULL)::int FROM punctual.workflows w WHERE w.id = $4::uuid)
+  FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
   SELECT $2::bigint, $22::uuid, $23::bigint, $24::text, $25::uuid, $26::text, $27::text, $28::text, $29::text,
@@ -4438,8 +4543,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- session-pid
 SELECT pg_backend_pid() AS pid;
 
--- set-last-job
-UPDATE punctual.schedules SET last_job = $2::uuid WHERE id = $1::uuid;
+-- set-last-run
+UPDATE punctual.schedules SET last_job = $2::uuid, last_workflow = $3::uuid, last_batch = $4::uuid
+WHERE id = $1::uuid;
 
 -- skip-occurrences
 UPDATE punctual.occurrences o SET state = 'skipped', reason = $3, job = NULL, judge_at = NULL
@@ -4481,14 +4587,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   UPDATE punctual.batches b SET state = 'running', started_at = $4::bigint
   WHERE b.id = $5::uuid AND EXISTS (SELECT 1 FROM gone)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms)
-  SELECT $4::bigint, $6::text, count(*), $7::bigint[], $8::bigint FROM gone HAVING count(*) > 0
+  INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms, batches_started)
+  SELECT $4::bigint, $6::text, count(*), $7::bigint[], $8::bigint, 1 FROM gone HAVING count(*) > 0
 ), answer AS (SELECT g.id, g.task, g.timeout_ms AS "timeoutMs", g.failures, g.losses, g.max_attempts AS
   "maxAttempts", g.max_losses AS "maxLosses", g.at_most_once AS "atMostOnce", g.backoff, g.run_at AS "runAt",
-  g.late_by AS "lateBy", g.schedule FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON true;
+  g.late_by AS "lateBy", g.schedule, g.workflow, g.batch FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON
+  true;
 
 -- start-waiting-occurrence
-UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint
+UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint,
+  workflow = $5::uuid, batch = $6::uuid
 WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
 RETURNING o.at;
 
@@ -4503,31 +4611,33 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
         named),
 made AS (
   INSERT INTO punctual.batches (id, tenant, on_failure, members, places, due_at, start_timeout_ms, created_at,
-    created_by)
-  SELECT $10::uuid, $11::text, $12::text, $13::uuid[], $14::json, $15::bigint, $16::bigint, $4::bigint, $17::text
+    created_by,
+    schedule, occurrence)
+  SELECT $10::uuid, $11::text, $12::text, $13::uuid[], $14::json, $15::bigint, $16::bigint, $4::bigint, $17::text,
+    $18::text, $19::bigint
   WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
 ), stored AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, blocked, batch)
-  SELECT u.id, coalesce(u.payload, $42::json), coalesce(u.size_kib, $43::int), coalesce(u.tenant, $44::text),
-    coalesce(u.queue, $45::int), coalesce(u.needs, $46::int), coalesce(u.lane, $47::int), coalesce(u.rank,
-    $48::smallint), coalesce(u.run_at, $49::bigint), coalesce(u.max_attempts, $50::smallint), coalesce(u.max_losses,
-    $51::smallint), coalesce(u.at_most_once, $52::boolean), coalesce(u.timeout_ms, $53::bigint),
-    coalesce(u.created_at, $54::bigint), coalesce(u.start_before, $55::bigint), coalesce(u.task, $56::text),
-    coalesce(u.created_by, $57::text), coalesce(u.key, $58::text), coalesce(u.concurrency_key, $59::text),
-    coalesce(u.target, $60::json), coalesce(u.backoff, $61::json), coalesce(u.requires, $62::json),
-    coalesce(u.traceparent, $63::text), coalesce(u.admit_at, $64::bigint), true, $10::uuid FROM unnest($18::uuid[],
-    $19::json[], $20::int[], $21::text[], $22::int[], $23::int[], $24::int[], $25::smallint[], $26::bigint[],
-    $27::smallint[], $28::smallint[], $29::boolean[], $30::bigint[], $31::bigint[], $32::bigint[], $33::text[],
-    $34::text[], $35::text[], $36::text[], $37::json[], $38::json[], $39::json[], $40::text[], $41::bigint[]) u(id,
-    payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms,
-    created_at, start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent,
-    admit_at) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
+    backoff, requires, traceparent, admit_at, blocked, batch, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $44::json), coalesce(u.size_kib, $45::int), coalesce(u.tenant, $46::text),
+    coalesce(u.queue, $47::int), coalesce(u.needs, $48::int), coalesce(u.lane, $49::int), coalesce(u.rank,
+    $50::smallint), coalesce(u.run_at, $51::bigint), coalesce(u.max_attempts, $52::smallint), coalesce(u.max_losses,
+    $53::smallint), coalesce(u.at_most_once, $54::boolean), coalesce(u.timeout_ms, $55::bigint),
+    coalesce(u.created_at, $56::bigint), coalesce(u.start_before, $57::bigint), coalesce(u.task, $58::text),
+    coalesce(u.created_by, $59::text), coalesce(u.key, $60::text), coalesce(u.concurrency_key, $61::text),
+    coalesce(u.target, $62::json), coalesce(u.backoff, $63::json), coalesce(u.requires, $64::json),
+    coalesce(u.traceparent, $65::text), coalesce(u.admit_at, $66::bigint), true, $10::uuid, $18::text, $19::bigint
+    FROM unnest($20::uuid[], $21::json[], $22::int[], $23::text[], $24::int[], $25::int[], $26::int[],
+    $27::smallint[], $28::bigint[], $29::smallint[], $30::smallint[], $31::boolean[], $32::bigint[], $33::bigint[],
+    $34::bigint[], $35::text[], $36::text[], $37::text[], $38::text[], $39::json[], $40::json[], $41::json[],
+    $42::text[], $43::bigint[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
 ), counted AS (
-  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-  SELECT $4::bigint, $11::text, cardinality($13::uuid[]) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM
-    term)
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, batches_submitted)
+  SELECT $4::bigint, $11::text, cardinality($13::uuid[]), 1 WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1
+    FROM term)
 ), answer AS (SELECT named FROM valid) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- submit-and-claim
@@ -4624,39 +4734,65 @@ l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
   SELECT epoch FROM taken;
 
 -- tally-history
-SELECT minute, sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
-  sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
-  sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
-  AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
-  sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-  sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
-  coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
+SELECT minute, coalesce(sum(leader_elections), 0)::bigint AS leader_elections, coalesce(sum(jobs_submitted),
+  0)::bigint AS jobs_submitted, coalesce(sum(jobs_assigned), 0)::bigint AS jobs_assigned,
+  coalesce(sum(jobs_completed), 0)::bigint AS jobs_completed, coalesce(sum(jobs_failed), 0)::bigint AS jobs_failed,
+  coalesce(sum(jobs_cancelled), 0)::bigint AS jobs_cancelled, coalesce(sum(jobs_retried), 0)::bigint AS
+  jobs_retried, coalesce(sum(jobs_requeued), 0)::bigint AS jobs_requeued, coalesce(sum(stale_completions),
+  0)::bigint AS stale_completions, coalesce(sum(stale_failures), 0)::bigint AS stale_failures,
+  coalesce(sum(occurrences_late), 0)::bigint AS occurrences_late, coalesce(sum(occurrences_missed), 0)::bigint AS
+  occurrences_missed, coalesce(sum(workflows_submitted), 0)::bigint AS workflows_submitted,
+  coalesce(sum(workflows_retried), 0)::bigint AS workflows_retried, coalesce(sum(workflows_succeeded), 0)::bigint AS
+  workflows_succeeded, coalesce(sum(workflows_failed), 0)::bigint AS workflows_failed,
+  coalesce(sum(workflows_cancelled), 0)::bigint AS workflows_cancelled, coalesce(sum(steps_skipped), 0)::bigint AS
+  steps_skipped, coalesce(sum(batches_submitted), 0)::bigint AS batches_submitted, coalesce(sum(batches_started),
+  0)::bigint AS batches_started, coalesce(sum(batches_succeeded), 0)::bigint AS batches_succeeded,
+  coalesce(sum(batches_failed), 0)::bigint AS batches_failed, coalesce(sum(batches_cancelled), 0)::bigint AS
+  batches_cancelled, coalesce(sum(batches_timed_out), 0)::bigint AS batches_timed_out, coalesce(sum(lateness_ms),
+  0)::bigint AS lateness_ms, coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
 FROM (
   SELECT minute, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed,
     jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness_ms, lateness FROM punctual.tally_minutes WHERE minute >= $2::bigint AND minute <
-    $3::bigint
+    occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded, workflows_failed,
+    workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded, batches_failed,
+    batches_cancelled, batches_timed_out, lateness_ms, lateness FROM punctual.tally_minutes WHERE minute >=
+    $2::bigint AND minute < $3::bigint
   UNION ALL SELECT (at / 60000) * 60000, tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed,
     jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late,
-    occurrences_missed, lateness_ms, lateness FROM punctual.tallies
+    occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded, workflows_failed,
+    workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded, batches_failed,
+    batches_cancelled, batches_timed_out, lateness_ms, lateness FROM punctual.tallies
   WHERE at >= $2::bigint AND at < $3::bigint
 ) t
 WHERE $1::text IS NULL OR tenant = $1
 GROUP BY minute ORDER BY minute;
 
 -- tally-totals
-SELECT sum(leader_elections)::bigint AS leader_elections, sum(jobs_submitted)::bigint AS jobs_submitted,
-  sum(jobs_assigned)::bigint AS jobs_assigned, sum(jobs_completed)::bigint AS jobs_completed,
-  sum(jobs_failed)::bigint AS jobs_failed, sum(jobs_cancelled)::bigint AS jobs_cancelled, sum(jobs_retried)::bigint
-  AS jobs_retried, sum(jobs_requeued)::bigint AS jobs_requeued, sum(stale_completions)::bigint AS stale_completions,
-  sum(stale_failures)::bigint AS stale_failures, sum(occurrences_late)::bigint AS occurrences_late,
-  sum(occurrences_missed)::bigint AS occurrences_missed, sum(lateness_ms)::bigint AS lateness_ms,
+SELECT coalesce(sum(leader_elections), 0)::bigint AS leader_elections, coalesce(sum(jobs_submitted), 0)::bigint AS
+  jobs_submitted, coalesce(sum(jobs_assigned), 0)::bigint AS jobs_assigned, coalesce(sum(jobs_completed), 0)::bigint
+  AS jobs_completed, coalesce(sum(jobs_failed), 0)::bigint AS jobs_failed, coalesce(sum(jobs_cancelled), 0)::bigint
+  AS jobs_cancelled, coalesce(sum(jobs_retried), 0)::bigint AS jobs_retried, coalesce(sum(jobs_requeued), 0)::bigint
+  AS jobs_requeued, coalesce(sum(stale_completions), 0)::bigint AS stale_completions, coalesce(sum(stale_failures),
+  0)::bigint AS stale_failures, coalesce(sum(occurrences_late), 0)::bigint AS occurrences_late,
+  coalesce(sum(occurrences_missed), 0)::bigint AS occurrences_missed, coalesce(sum(workflows_submitted), 0)::bigint
+  AS workflows_submitted, coalesce(sum(workflows_retried), 0)::bigint AS workflows_retried,
+  coalesce(sum(workflows_succeeded), 0)::bigint AS workflows_succeeded, coalesce(sum(workflows_failed), 0)::bigint
+  AS workflows_failed, coalesce(sum(workflows_cancelled), 0)::bigint AS workflows_cancelled,
+  coalesce(sum(steps_skipped), 0)::bigint AS steps_skipped, coalesce(sum(batches_submitted), 0)::bigint AS
+  batches_submitted, coalesce(sum(batches_started), 0)::bigint AS batches_started, coalesce(sum(batches_succeeded),
+  0)::bigint AS batches_succeeded, coalesce(sum(batches_failed), 0)::bigint AS batches_failed,
+  coalesce(sum(batches_cancelled), 0)::bigint AS batches_cancelled, coalesce(sum(batches_timed_out), 0)::bigint AS
+  batches_timed_out, coalesce(sum(lateness_ms), 0)::bigint AS lateness_ms,
   coalesce(punctual.sum_histograms(lateness), '{}'::bigint[]) AS lateness
 FROM (SELECT tenant, leader_elections, jobs_submitted, jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled,
-  jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed, lateness_ms,
-  lateness FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted, jobs_assigned,
-  jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions, stale_failures,
-  occurrences_late, occurrences_missed, lateness_ms, lateness FROM punctual.tallies) t
+  jobs_retried, jobs_requeued, stale_completions, stale_failures, occurrences_late, occurrences_missed,
+  workflows_submitted, workflows_retried, workflows_succeeded, workflows_failed, workflows_cancelled, steps_skipped,
+  batches_submitted, batches_started, batches_succeeded, batches_failed, batches_cancelled, batches_timed_out,
+  lateness_ms, lateness FROM punctual.tally_totals UNION ALL SELECT tenant, leader_elections, jobs_submitted,
+  jobs_assigned, jobs_completed, jobs_failed, jobs_cancelled, jobs_retried, jobs_requeued, stale_completions,
+  stale_failures, occurrences_late, occurrences_missed, workflows_submitted, workflows_retried, workflows_succeeded,
+  workflows_failed, workflows_cancelled, steps_skipped, batches_submitted, batches_started, batches_succeeded,
+  batches_failed, batches_cancelled, batches_timed_out, lateness_ms, lateness FROM punctual.tallies) t
 WHERE $1::text IS NULL OR tenant = $1;
 
 -- tie-inner-workflow

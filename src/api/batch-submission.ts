@@ -1,10 +1,9 @@
-import { type Batch, NOT_OF_MEMBERS } from '../core/batch.js';
-import { formatDuration, parseDuration } from '../core/duration.js';
-import { type FieldError, invalid } from '../core/errors.js';
+import type { Batch } from '../core/batch.js';
+import { formatDuration } from '../core/duration.js';
+import { parseBatch } from '../core/parse-batch.js';
 import { countsJobs } from '../core/quotas.js';
 import { BatchEnvelope } from '../core/schemas/batch.js';
 import { validate } from '../core/schemas/validate.js';
-import { type JobDefinition, type ParsedSubmission, parseSubmissions } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { NewBatch } from '../store/submit-batch.js';
 import type { Caller } from './caller.js';
@@ -24,13 +23,13 @@ export async function submitBatch(
   { traceparent, keeper }: Partial<Pick<Call, 'traceparent' | 'keeper'>> = {},
 ): Promise<Answer> {
   const { tenant, actor } = caller;
-  const { jobs, onFailure = 'cancel-rest', startTimeout } = validate(BatchEnvelope, body);
+  const form = validate(BatchEnvelope, body);
   const shard = node.shardOf(tenant);
   // Throws before anything was done if the leader is elsewhere; then the whole request is made there.
   const { batches } = await shard.leader();
-  refuseFields(jobs);
-  const tasks = await findTasks(shard, tenant, jobs);
-  const submissions = asMembers(await parseSubmissions(jobs, submissionContext(node, shard, tasks)));
+  const tasks = await findTasks(shard, tenant, form.jobs);
+  const parsed = await parseBatch(form, submissionContext(node, shard, tasks));
+  const { onFailure, startTimeoutMs, members: submissions, places } = parsed;
   if (limitsOf(caller)) for (const { definition } of submissions) mustAllow(caller, definition);
   const quotas = await shard.quotas.of(tenant);
   if (quotas)
@@ -45,9 +44,10 @@ export async function submitBatch(
     id: uuidv7(now),
     tenant,
     onFailure,
-    startTimeoutMs: startTimeout === undefined ? null : parseDuration(startTimeout),
+    startTimeoutMs,
+    scheduled: null,
     dueAt: submissions.reduce((latest, { definition }) => Math.max(latest, definition.runAt), now),
-    places: JSON.stringify(placesOf(submissions)),
+    places: JSON.stringify(places),
     createdBy: actor,
   };
   const store = batches.submit.bind(batches, batch);
@@ -63,42 +63,6 @@ export async function submitBatch(
   );
 }
 
-/** Fields whose meaning belongs to the batch are refused, never ignored. */
-function refuseFields(jobs: readonly unknown[]): void {
-  const errors: FieldError[] = [];
-  for (const [i, job] of jobs.entries()) {
-    if (typeof job !== 'object' || job === null) continue;
-    for (const [field, detail] of Object.entries(NOT_OF_MEMBERS)) {
-      if ((job as Record<string, unknown>)[field] !== undefined)
-        errors.push({ pointer: `/jobs/${i}/${field}`, detail: `is not for members: ${detail}` });
-    }
-  }
-  if (errors.length > 0) throw invalid(errors.slice(0, MOST_ERRORS));
-}
-
-const MOST_ERRORS = 100;
-
-/** Retries belong to the batch: a member has one attempt. What its task says about retries is for jobs on their own. */
-function asMembers(submissions: readonly ParsedSubmission[]): ParsedSubmission[] {
-  // Consecutive jobs of one kind share their definition, which is then converted once.
-  const members = new Map<JobDefinition, JobDefinition>();
-  return submissions.map(({ definition, payload }) => {
-    const retry = { ...definition.retry, maxAttempts: 1, onWorkerLost: { maxAttempts: 1 } };
-    const member = members.get(definition) ?? { ...definition, retry };
-    members.set(definition, member);
-    return { definition: member, payload };
-  });
-}
-
-function placesOf(submissions: readonly ParsedSubmission[]): { queue: string; task: string | null }[] {
-  const places = new Map<string, { queue: string; task: string | null }>();
-  for (const { definition } of submissions) {
-    const { queue, task } = definition;
-    places.set(`${queue} ${task ?? ''}`, { queue, task });
-  }
-  return [...places.values()];
-}
-
 /** A batch as it was stored, whatever has become of it since. */
 function newBatch(batch: NewBatch, stored: readonly Stored[], now: number): Batch {
   const { id, tenant, onFailure, startTimeoutMs, dueAt, createdBy } = batch;
@@ -106,7 +70,15 @@ function newBatch(batch: NewBatch, stored: readonly Stored[], now: number): Batc
     ...{ id, tenant, state: 'pending', onFailure },
     startTimeout: startTimeoutMs === null ? null : formatDuration(startTimeoutMs),
     ...{ size: stored.length, run: 1, dueAt: new Date(dueAt).toISOString() },
-    ...{ createdAt: new Date(now).toISOString(), createdBy, startedAt: null, endedAt: null, error: null },
+    ...{
+      schedule: null,
+      scheduledAt: null,
+      createdAt: new Date(now).toISOString(),
+      createdBy,
+      startedAt: null,
+      endedAt: null,
+      error: null,
+    },
     jobs: stored.map((each) => ({ id: each.id, state: 'blocked' })),
   };
 }

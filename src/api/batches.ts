@@ -44,14 +44,16 @@ export const batchRoutes: readonly Route[] = [
     scope: 'read',
     query: BatchListQuery,
     answers: { 200: BatchPage },
-    run: ({ node, caller, query: { state, limit, after } }) => {
+    run: ({ node, caller, query: { state, schedule, limit, after } }) => {
       const { tenant } = caller;
       const { reads } = node.shardOf(tenant);
       const states = state === undefined ? null : (state.split(',') as BatchState[]);
       return writePage<BatchRow>(limit, {
         portion: PORTION,
         read: (last, size) =>
-          reads.read(tenant, (db) => listBatches(db, tenant, last?.id ?? after ?? LAST_UUID, states, size)),
+          reads.read(tenant, (db) =>
+            listBatches(db, tenant, last?.id ?? after ?? LAST_UUID, { states, schedule }, size),
+          ),
         isShown: (row) => mayTouchAll(caller, row),
         write: (row) => JSON.stringify(toSummary(row)),
         cursor: ({ id }) => id,
@@ -148,7 +150,8 @@ async function awaitBatch(
   }
 }
 
-async function viewBatch(
+/** The batch with its members, as far as the caller's key reaches it. */
+export async function viewBatch(
   shard: Shard,
   caller: Caller,
   id: string,
@@ -181,6 +184,8 @@ function toSummary(row: BatchRow): BatchSummary {
     size: row.size,
     run: row.run,
     dueAt: time(row.dueAt),
+    schedule: row.schedule,
+    scheduledAt: row.occurrence === null ? null : time(row.occurrence),
     createdAt: time(row.createdAt),
     createdBy: row.createdBy,
     startedAt: row.startedAt === null ? null : time(row.startedAt),

@@ -23,6 +23,8 @@ interface Group {
   readonly streams: Set<AnswerStream>;
 }
 
+const NO_GROUP = { workflow: undefined, batch: undefined };
+
 /** Everybody at this node who listens to the events of one tenant, and the newest of these events. */
 export class EventFeed {
   /** Missing until the leader has told where its ring begins. */
@@ -174,7 +176,10 @@ export class EventFeed {
     const id = eventId(this.epoch, this.ring!.last);
     const reset = serverSentEvent(id, 'reset', JSON.stringify({ id, reason }));
     const type = 'leader.elected';
-    const nothing = { job: undefined, queue: undefined, task: undefined, schedule: undefined };
+    const nothing = {
+      ...{ job: undefined, queue: undefined, task: undefined, schedule: undefined },
+      ...NO_GROUP,
+    };
     if (!isNewLeader || !filter.matches({ type, ...nothing })) return reset;
     const elected = { id, type, at: new Date().toISOString(), epoch: this.epoch };
     return reset + serverSentEvent(id, type, JSON.stringify(elected));

@@ -48,7 +48,7 @@ export async function listen(
   if (isForAll && !caller.operator) {
     throw new PunctualError('FORBIDDEN', 'Only an operator may listen to the events of all tenants.');
   }
-  const { type, schedule, job } = query;
+  const { type, schedule, job, workflow, batch } = query;
   const limits = limitsOf(caller);
   const queue = within(query.queue, limits?.queues ?? null);
   const task = within(query.task, limits?.tasks ?? null);
@@ -58,6 +58,8 @@ export async function listen(
     ...(task && { task }),
     ...(schedule !== undefined && { schedule: schedule.split(',') }),
     ...(job !== undefined && { job: job.split(',') }),
+    ...(workflow !== undefined && { workflow: workflow.split(',') }),
+    ...(batch !== undefined && { batch: batch.split(',') }),
   };
   const filter = new CompiledFilter(asked, caller.operator);
   // A browser that connects again sends the header, and the query that it began with.

@@ -5,6 +5,7 @@ import type {
   HistogramFigures,
   QueueFigures,
   TotalFigures,
+  WorkflowFigures,
 } from '../core/figures.js';
 import { BOUNDS, WIDE_BOUNDS } from '../core/histogram.js';
 import { ATTEMPT_OUTCOMES } from '../core/job.js';
@@ -29,6 +30,21 @@ const HELP: Record<(typeof COUNTERS)[number], [name: string, help: string]> = {
     'Occurrences of schedules that did not start in time.',
   ],
   occurrencesMissed: ['punctual_occurrences_missed_total', 'Occurrences of schedules that never ran.'],
+  workflowsSubmitted: ['punctual_workflows_submitted_total', 'Workflows stored.'],
+  workflowsRetried: [
+    'punctual_workflows_retried_total',
+    'Workflows that had ended and were set going again.',
+  ],
+  workflowsSucceeded: ['punctual_workflows_succeeded_total', 'Workflows that succeeded.'],
+  workflowsFailed: ['punctual_workflows_failed_total', 'Workflows that failed.'],
+  workflowsCancelled: ['punctual_workflows_cancelled_total', 'Workflows that were cancelled.'],
+  stepsSkipped: ['punctual_steps_skipped_total', 'Steps of workflows that were skipped.'],
+  batchesSubmitted: ['punctual_batches_submitted_total', 'Batches stored.'],
+  batchesStarted: ['punctual_batches_started_total', 'Starts of batches, also such as were taken back.'],
+  batchesSucceeded: ['punctual_batches_succeeded_total', 'Batches that succeeded.'],
+  batchesFailed: ['punctual_batches_failed_total', 'Batches that failed, also by not starting in time.'],
+  batchesCancelled: ['punctual_batches_cancelled_total', 'Batches that were cancelled.'],
+  batchesTimedOut: ['punctual_batches_timed_out_total', 'Batches that could not start in time.'],
 };
 
 const TOTALS: Record<keyof TotalFigures, [name: string, help: string]> = {
@@ -41,6 +57,7 @@ const TOTALS: Record<keyof TotalFigures, [name: string, help: string]> = {
   batchesWaiting: ['punctual_batches_waiting', "Batches that wait in the leader's memory."],
   batchesRunning: ['punctual_batches_running', 'Batches that run.'],
   slotsKept: ['punctual_worker_slots_kept', 'Free slots that are kept for batches.'],
+  endsPending: ['punctual_workflow_ends_pending', 'Ended steps that are not counted yet.'],
 };
 
 const QUEUES: readonly [name: string, help: string, of: (queue: QueueFigures) => number][] = [
@@ -92,8 +109,10 @@ export async function renderMetrics(
     new Counter({ name, help, registers }).inc(totals[counter]);
   }
   for (const [key, [name, help]] of Object.entries(TOTALS)) {
-    if (figures) new Gauge({ name, help, registers }).set(figures.totals[key as keyof TotalFigures]);
+    if (figures) new Gauge({ name, help, registers }).set(figures.totals[key as keyof TotalFigures] ?? 0);
   }
+  const going = 'Workflows that have not ended.';
+  new Gauge({ name: 'punctual_workflows_running', help: going, registers }).set(workflowsRunning(totals));
   if (node) {
     const seen = 'The epoch of the shard as this node last saw it.';
     new Gauge({ name: 'punctual_epoch', help: seen, registers }).set(node.epoch);
@@ -127,10 +146,36 @@ function refusalFamily(refusals: ReadonlyMap<string, number> = new Map()): strin
   return family(name, 'counter', help, lines);
 }
 
+/** Counted in the transactions that store and end them, so that nobody has to count the rows. */
+function workflowsRunning(totals: Tally): number {
+  const { workflowsSubmitted, workflowsRetried, workflowsSucceeded, workflowsFailed, workflowsCancelled } =
+    totals;
+  const ended = workflowsSucceeded + workflowsFailed + workflowsCancelled;
+  return Math.max(0, workflowsSubmitted + workflowsRetried - ended);
+}
+
+const WORKFLOWS: readonly [
+  name: string,
+  help: string,
+  of: (workflows: WorkflowFigures) => HistogramFigures,
+][] = [
+  ['punctual_workflow_seconds', 'Time between submission and end of workflows.', ({ time }) => time],
+  [
+    'punctual_step_release_seconds',
+    'Time between the end of a step and the release of one that waited for it.',
+    ({ release }) => release,
+  ],
+];
+
 /** The figures by queue and by task, written in time slices: there may be tens of thousands of lines. */
-async function labelled({ queues, attempts }: Figures): Promise<string[]> {
+async function labelled({ queues, attempts, workflows }: Figures): Promise<string[]> {
   const slice = new TimeSlice();
-  const families: string[] = [];
+  // A leader of an older version has no figures of workflows.
+  const families = WORKFLOWS.flatMap(([name, help, of]) =>
+    workflows
+      ? [family(name, 'histogram', help, [histogramLines(name, '', WIDE_BOUNDS, of(workflows))])]
+      : [],
+  );
   for (const [name, help, of] of QUEUES) {
     const lines = queues.map((each) => `${name}{${labels({ queue: each.queue })}} ${of(each)}`);
     families.push(family(name, 'gauge', help, lines));

@@ -197,15 +197,19 @@ function telling(
 }
 
 /** Hands jobs that another node has stored to the shard's dispatcher, if this node leads; else the hint is dropped. */
-export async function takeHint(node: NodeContext, shard: number, { jobs, startBefore }: Hint): Promise<void> {
+export async function takeHint(
+  node: NodeContext,
+  shard: number,
+  { jobs, startBefore, workflows }: Hint,
+): Promise<void> {
   // A node of an older version leaves things out; the look-back reads what it could not tell.
   const complete = jobs.filter(
     (job) => typeof job.sizeKib === 'number' && typeof job.lane === 'number' && job.key !== undefined,
   );
-  const places = complete.map(({ task: _, ...job }) => ({ ...job, row: null }));
+  const places = complete.map(({ task: _, workflow: __, ...job }) => ({ ...job, row: null }));
   const leader = node.shards.find(({ id }) => id === shard)?.currentLeader();
-  const tasks = leader?.events.isHeard ? new Map(complete.map(({ id, task }) => [id, task])) : undefined;
-  await leader?.hint(places, startBefore, tasks);
+  const told = leader?.events.isHeard ? new Map(complete.map((job) => [job.id, job])) : undefined;
+  await leader?.hint(places, startBefore, { told, workflows });
 }
 
 /** Resolves when one of the signals aborts. */

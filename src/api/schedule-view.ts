@@ -50,6 +50,8 @@ export class ScheduleText extends JsonText {
       managedBy: row.managed_by,
       lastAt: row.last_at === null ? null : time(row.last_at),
       lastJobId: row.last_run,
+      ...(row.last_run_workflow !== null && { lastWorkflowId: row.last_run_workflow }),
+      ...(row.last_run_batch !== null && { lastBatchId: row.last_run_batch }),
       ...(lastJob !== undefined && { lastJob }),
       createdAt: time(row.created_at),
       createdBy: row.created_by,
@@ -57,7 +59,7 @@ export class ScheduleText extends JsonText {
       changedBy: row.changed_by,
       version: row.version,
     };
-    const payload = ownPayload ?? (parsed ? 'null' : undefined);
+    const payload = ownPayload ?? (parsed && parsed.work.kind !== 'batch' ? 'null' : undefined);
     const last = row.without_payload
       ? ',"omitted":["payload"]'
       : payload === undefined
@@ -77,7 +79,7 @@ function apart(row: ScheduleWithLast): { definition: ScheduleDefinition; payload
 }
 
 function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): ScheduleDefinition {
-  const job = parsed.job.definition;
+  const job = parsed.work.kind === 'job' ? parsed.work.job.definition : null;
   return {
     ...(definition.cron !== undefined && {
       timezone: DEFAULT_TIMEZONE,
@@ -87,10 +89,10 @@ function withDefaults(definition: ScheduleDefinition, parsed: ParsedSchedule): S
     overlap: parsed.overlap,
     jitter: formatDuration(parsed.jitterMs),
     lateAfter: DEFAULT_LATE_AFTER,
-    queue: job.queue,
-    priority: job.priority,
-    timeout: formatDuration(job.timeoutMs),
-    delivery: job.delivery,
+    ...(job && {
+      ...{ queue: job.queue, priority: job.priority, timeout: formatDuration(job.timeoutMs) },
+      delivery: job.delivery,
+    }),
     ...withoutDst(definition),
   };
 }
@@ -114,6 +116,8 @@ export function toOccurrenceView(row: LedgerRow): OccurrenceView {
     at: time(row.at),
     state,
     ...(row.job !== null && { jobId: row.job }),
+    ...(row.workflow !== null && { workflowId: row.workflow }),
+    ...(row.batch !== null && { batchId: row.batch }),
     ...(row.lateBy !== null && { lateBy: row.lateBy }),
     ...(reason !== null && { reason }),
     ...(row.until !== null && { count: row.count, until: time(row.until) }),

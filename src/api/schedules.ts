@@ -1,9 +1,10 @@
-import type { Static } from 'typebox';
+import Type, { type Static } from 'typebox';
 import { invalid, PunctualError } from '../core/errors.js';
 import { parseMoment } from '../core/moment.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
-import { parseTimetable } from '../core/schedule-definition.js';
+import { changed, parseTimetable } from '../core/schedule-definition.js';
+import { Batch } from '../core/schemas/batch.js';
 import { Job } from '../core/schemas/job.js';
 import { LedgerQuery, NamePath, ScheduleListQuery } from '../core/schemas/query.js';
 import {
@@ -19,10 +20,12 @@ import {
   ScheduleSet,
   ScheduleView,
 } from '../core/schemas/schedule.js';
-import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
+import { WorkflowView } from '../core/schemas/workflow.js';
+import { NO_TASKS } from '../core/task-defaults.js';
 import type * as wire from '../core/wire.js';
 import type { Backfill } from '../schedule/backfill.js';
 import { tasksOfStored, tryParseStored } from '../schedule/parsed-schedules.js';
+import type { RunIds } from '../schedule/plan-firing.js';
 import type { Request } from '../schedule/schedule-changes.js';
 import type { Queryable } from '../store/database.js';
 import { type LedgerPosition, readLedger } from '../store/occurrences.js';
@@ -34,6 +37,8 @@ import {
   type ScheduleRow,
   type ScheduleWithLast,
 } from '../store/schedules.js';
+import { findDefinition } from '../store/workflow-definitions.js';
+import { viewBatch } from './batches.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { answerOf } from './idempotency.js';
@@ -42,6 +47,8 @@ import { writePage } from './page-text.js';
 import { forbidden, limitsOf, mayTouch, mustAllow, type Place } from './restrictions.js';
 import { Answer, type Call, json, ONE_PAYLOAD, type Route, route } from './route.js';
 import { ScheduleText, toLastJob, toOccurrenceView } from './schedule-view.js';
+import type { Shard } from './shard.js';
+import { viewWorkflow } from './workflows.js';
 
 const PREVIEWED = 10;
 
@@ -68,7 +75,7 @@ export const scheduleRoutes: readonly Route[] = [
       const shard = node.shardOf(caller.tenant);
       const { changes } = (await shard.leader()).schedules;
       const { name, paused = false, ...definition } = body;
-      if (limitsOf(caller)) mustAllow(caller, await findPlace(node, caller, definition));
+      if (limitsOf(caller)) mustAllowAll(caller, await findPlaces(node, caller, definition));
       return answerOf(
         shard,
         call,
@@ -113,7 +120,7 @@ export const scheduleRoutes: readonly Route[] = [
     answers: { 200: ScheduleView },
     run: async ({ node, caller, params: { name }, body, call }) => {
       const definition = await mustReach(node, caller, name);
-      if (definition) mustAllow(caller, await findPlace(node, caller, { ...definition, ...body }));
+      if (definition) mustAllowAll(caller, await findPlaces(node, caller, changed(definition, body)));
       const { changes } = (await node.shardOf(caller.tenant).leader()).schedules;
       await changes.change(by(caller, name, call), body);
       return viewSchedule(node, caller, name);
@@ -150,15 +157,17 @@ export const scheduleRoutes: readonly Route[] = [
       const now = clock.now();
       const withPayloads = include !== undefined;
       let lookup = NO_TASKS;
+      let reached: ReadonlySet<string> | null = null;
       return writePage<ScheduleWithLast>(limit, {
         portion: PORTION,
         read: async (last, size) => {
           const filter = { after: last?.name ?? after, withPayloads };
           const portion = await reads.read(tenant, (db) => listSchedules(db, tenant, filter, size, now));
           lookup = await tasks.find(tenant, () => tasksOfStored(portion.rows));
+          reached = limitsOf(caller) ? await reachedOf(node, caller, portion.rows) : null;
           return portion;
         },
-        isShown: (row) => !limitsOf(caller) || mayTouch(caller, placeOf(JSON.parse(row.definition), lookup)),
+        isShown: ({ name }) => reached?.has(name) ?? true,
         write: (row) => new ScheduleText(row, node.config, now, lookup).text,
         cursor: (row) => row.name,
       });
@@ -211,24 +220,20 @@ export const scheduleRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/schedules/:name/run',
     tag: 'schedules',
-    summary: 'Make a job of the schedule now, beside its timetable.',
+    summary: 'Make a job, a workflow or a batch of the schedule now, beside its timetable.',
     scope: 'submit',
     params: NamePath,
-    answers: { 201: Job },
+    answers: { 201: Type.Union([Job, WorkflowView, Batch], { title: 'ScheduledRun' }) },
     idempotent: true,
     run: async ({ node, caller, params: { name }, call }) => {
       await mustReach(node, caller, name);
       const shard = node.shardOf(caller.tenant);
       const { changes } = (await shard.leader()).schedules;
-      return answerOf<string, Answer>(
+      return answerOf<RunIds, Answer>(
         shard,
         call,
         ({ keep }) => changes.run(by(caller, name, call), keep),
-        async (db, id) => {
-          const row = await readJob(db, caller.tenant, id);
-          if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
-          return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${id}` });
-        },
+        (db, ids) => viewRun(shard, caller, ids, db),
       );
     },
   }),
@@ -290,6 +295,25 @@ function steering(verb: 'pause' | 'resume', summary: string): Route {
   });
 }
 
+/** What was run by hand. */
+async function viewRun(
+  shard: Shard,
+  caller: Caller,
+  { job, workflow, batch }: RunIds,
+  db: Queryable,
+): Promise<Answer> {
+  if (workflow !== null) {
+    const view = await viewWorkflow(shard, caller, workflow, db);
+    return new Answer(201, view, { location: `/v1/workflows/${workflow}` });
+  }
+  if (batch !== null) {
+    return new Answer(201, await viewBatch(shard, caller, batch, db), { location: `/v1/batches/${batch}` });
+  }
+  const row = await readJob(db, caller.tenant, job);
+  if (!row) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${job}.`);
+  return new Answer(201, new JobView(row, null), { location: `/v1/jobs/${job}` });
+}
+
 function toRange({ dryRun = false, ...range }: Static<typeof BackfillRequest>) {
   const from = parseMoment(range.from)!;
   const to = parseMoment(range.to)!;
@@ -310,8 +334,7 @@ async function viewSchedule(
   const row = db ? await read(db) : await reads.read(tenant, read);
   if (!row) throw notFound(name);
   const lookup = await tasks.find(tenant, () => tasksOfStored([row]));
-  if (limitsOf(caller) && !mayTouch(caller, placeOf(JSON.parse(row.definition), lookup)))
-    throw notFound(name);
+  if (limitsOf(caller) && !(await reachedOf(node, caller, [row])).has(name)) throw notFound(name);
   // Jobs are created ahead of time, so that of the newest occurrence that was due tells more than the newest of all. If
   // that occurrence has none, e.g. because the job before it still runs, the newest of all is the one of interest.
   const newest = row.last_run ?? row.last_job;
@@ -319,21 +342,50 @@ async function viewSchedule(
   return new ScheduleText(row, node.config, now, lookup, lastJob);
 }
 
-/** What a definition says of the place of its jobs. */
-interface Placed {
-  readonly queue?: string | null;
-  readonly task?: string | null;
+/** What a definition says of the places of its jobs. */
+type Placed = Pick<ScheduleDefinition, 'queue' | 'task' | 'workflow' | 'batch'>;
+
+/**
+ * The queues and tasks of what a schedule runs; the definition of a task may name the queue. Null if they are not known: more
+ * than are kept, or those of a workflow that is not defined.
+ */
+async function findPlaces(
+  node: NodeContext,
+  { tenant }: Caller,
+  placed: Placed,
+): Promise<readonly Place[] | null> {
+  const { tasks, pool } = node.shardOf(tenant);
+  if (placed.workflow !== undefined) {
+    const { queues, tasks: named } = (await findDefinition(pool, tenant, placed.workflow)) ?? {};
+    if (!queues || !named) return null;
+    return queues.flatMap((queue) => named.map((task) => ({ queue, task: task || null })));
+  }
+  const jobs = placed.batch?.jobs ?? [placed];
+  const lookup = await tasks.find(tenant, () => [...new Set(jobs.flatMap(({ task }) => task ?? []))]);
+  return jobs.map(({ queue, task }) => {
+    const ofTask = task ? lookup.get(task)?.definition.queue : undefined;
+    return { queue: queue ?? ofTask ?? 'default', task: task ?? null };
+  });
 }
 
-/** The queue and task of a schedule's jobs; the definition of the task may name the queue. */
-function placeOf({ queue, task }: Placed, tasks: TaskLookup): Place {
-  const ofTask = task ? tasks.get(task)?.definition.queue : undefined;
-  return { queue: queue ?? ofTask ?? 'default', task: task ?? null };
+function mustAllowAll(caller: Caller, places: readonly Place[] | null): void {
+  if (places === null)
+    throw forbidden('The key is restricted, and does not reach all that the schedule runs.');
+  for (const place of places) mustAllow(caller, place);
 }
 
-async function findPlace(node: NodeContext, { tenant }: Caller, placed: Placed): Promise<Place> {
-  const { task } = placed;
-  return placeOf(placed, await node.shardOf(tenant).tasks.find(tenant, () => (task ? [task] : [])));
+/** The names of those of the schedules that a restricted key reaches. */
+async function reachedOf(
+  node: NodeContext,
+  caller: Caller,
+  rows: readonly Pick<ScheduleRow, 'name' | 'definition'>[],
+): Promise<ReadonlySet<string>> {
+  const reached = new Set<string>();
+  for (const { name, definition } of rows) {
+    const places = await findPlaces(node, caller, JSON.parse(definition) as ScheduleDefinition);
+    if (places?.every((place) => mayTouch(caller, place))) reached.add(name);
+  }
+  return reached;
 }
 
 /** A restricted key does not find schedules outside; answers with the definition if the key is restricted, else null. */
@@ -345,9 +397,8 @@ async function mustReach(
   if (!limitsOf(caller)) return null;
   const { pool } = node.shardOf(caller.tenant);
   const row = await findScheduleWithLedger(pool, caller.tenant, name);
-  const definition = row && (JSON.parse(row.definition) as ScheduleDefinition);
-  if (!definition || !mayTouch(caller, await findPlace(node, caller, definition))) throw notFound(name);
-  return definition;
+  if (!row || !(await reachedOf(node, caller, [row])).has(name)) throw notFound(name);
+  return JSON.parse(row.definition) as ScheduleDefinition;
 }
 
 /** The part of a ledger to read. */

@@ -1,3 +1,4 @@
+import type { HintedWorkflow } from '../cluster/hint-sender.js';
 import { admissionTime } from '../core/admission-time.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
@@ -89,7 +90,11 @@ interface SubmitterOptions {
     keep: Keep<Registrations> | undefined,
   ) => Promise<Submitted>;
   /** Tells the leader about jobs after their commit; failing to is no harm. */
-  readonly hint: (jobs: readonly Waiting[], startBefore: number | null) => Promise<void>;
+  readonly hint: (
+    jobs: readonly Waiting[],
+    startBefore: number | null,
+    workflows?: readonly HintedWorkflow[],
+  ) => Promise<void>;
 }
 
 interface Gathered {
@@ -229,7 +234,7 @@ export class Submitter {
         const stored = await submitWorkflow(hot, workflow, made, now, keepIt).catch((error: unknown) => {
           throw error instanceof NoRoomError ? new NoRoomForError(workflow.steps, error) : error;
         });
-        if (stored?.isNew) this.tell(workflow.steps);
+        if (stored?.isNew) this.tell(workflow.steps, [{ id: workflow.id, tenant }]);
         return stored && { id: stored.id, workflow: stored.isNew ? workflow : null };
       });
     try {
@@ -396,13 +401,16 @@ export class Submitter {
     return batch;
   }
 
-  private tell(jobs: readonly Pick<NewJob, 'row' | 'admitAt'>[]): void {
+  private tell(
+    jobs: readonly Pick<NewJob, 'row' | 'admitAt'>[],
+    workflows?: readonly HintedWorkflow[],
+  ): void {
     const live = jobs.filter((job) => job.admitAt === null).map(({ row }) => toWaiting(row));
     const later = jobs.filter((job) => job.admitAt !== null && job.row.definition.start_before !== null);
     const startBefore =
       later.length === 0 ? null : least(later.map((job) => job.row.definition.start_before!));
-    if ((live.length === 0 && startBefore === null) || !this.options.config.hints) return;
-    this.options.hint(live, startBefore).catch((error: unknown) => {
+    if ((live.length === 0 && startBefore === null && !workflows) || !this.options.config.hints) return;
+    this.options.hint(live, startBefore, workflows).catch((error: unknown) => {
       this.options.log.debug(
         { error: messageOf(error) },
         'a hint was lost; the look-back will find the jobs',

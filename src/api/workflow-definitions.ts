@@ -8,6 +8,7 @@ import {
   WorkflowDefinitionView,
 } from '../core/schemas/workflow.js';
 import {
+  allSteps,
   type ParsedStep,
   parseGraph,
   policiesOf,
@@ -19,7 +20,7 @@ import { digestOf, readSteps, writeSteps } from '../core/workflow/stored-graph.j
 import { type ListedWorkflowDefinition, MOST_STEPS } from '../core/workflow.js';
 import { addEntry } from '../store/audit.js';
 import type { Queryable } from '../store/database.js';
-import { distinctNames } from '../store/new-workflow.js';
+import { reachWith, withInner } from '../store/new-workflow.js';
 import type { UsedDefinition } from '../store/submit-workflow.js';
 import {
   type DefinitionChanged,
@@ -150,16 +151,14 @@ async function put(
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const form = readDefinitionForm(body);
-  const tasks = await findTasks(shard, tenant, Object.values(form.jobs));
+  const tasks = await findTasks(shard, tenant, [...allSteps(form.jobs)]);
   const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
   const steps = await parseGraph(form, context);
   await mustAllowSteps(shard, caller, steps);
   const jobs = await writeSteps(form.jobs);
-  const runs = steps.filter(({ wait }) => wait === null);
   const graph = {
     ...{ tenant, name, jobs, ...policiesOf(form), digest: digestOf(jobs, form), steps: steps.length },
-    queues: distinctNames(runs.map(({ definition }) => definition.queue)),
-    tasks: distinctNames(runs.map(({ definition }) => definition.task ?? '')),
+    ...reachWith({ queues: [], tasks: [] }, steps),
     ...{ actor, now: shard.clock.now() },
   };
   const mayReplace = (found: DefinitionRow) => {
@@ -183,10 +182,10 @@ async function put(
 /** What holds for the steps of a submission holds for those of a definition. */
 async function mustAllowSteps(shard: Shard, caller: Caller, steps: readonly ParsedStep[]): Promise<void> {
   const quotas = await shard.quotas.of(caller.tenant);
-  for (const { name, wait, definition, payload } of steps) {
-    if (limitsOf(caller) && wait === null) mustAllow(caller, definition);
-    if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
+  for (const { wait, inner, definition } of withInner(steps)) {
+    if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
   }
+  if (quotas) for (const { name, payload } of steps) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
 }
 
 /** The entry of the audit about a definition; its steps may hold secrets, so it shows their hash. */

@@ -381,7 +381,8 @@ async function awaitWorkflow(
   }
 }
 
-async function viewWorkflow(
+/** The workflow with its steps, as far as the caller's key reaches it. */
+export async function viewWorkflow(
   shard: Shard,
   caller: Caller,
   id: string,

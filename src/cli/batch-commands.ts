@@ -31,7 +31,8 @@ function pathOf(id: string): string {
 }
 
 function awaited(id: string): Awaited<Batch> {
-  return { path: pathOf(id), hasEnded: ({ state }) => hasEnded(state), lineOf: batchLine };
+  const events = { batch: id };
+  return { path: pathOf(id), events, hasEnded: ({ state }) => hasEnded(state), lineOf: batchLine };
 }
 
 const BATCH_STYLES: Readonly<Record<BatchState, Style>> = {
@@ -145,6 +146,7 @@ function batchDetails(output: Output, batch: Batch): string {
 
 interface ListOptions {
   readonly state?: string;
+  readonly schedule?: string;
   readonly limit: number;
 }
 
@@ -153,11 +155,12 @@ function addListCommand(batch: Command, cli: Cli): void {
     .command('list')
     .description('list batches, newest first')
     .option('--state <states>', 'only those in these states, separated by commas')
+    .option('--schedule <name>', 'only those that this schedule made')
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 50)
     .option(...WIDE);
   const show = async ({ api, output, options }: ServerCall<ListOptions>): Promise<void> => {
-    const { limit, state } = options;
-    const listing = { limit, query: { ...(state && { state }) } };
+    const { limit, state, schedule } = options;
+    const listing = { limit, query: { ...(state && { state }), ...(schedule && { schedule }) } };
     const page = await readPages<BatchSummary>(api, '/v1/batches', { signal: cli.interrupted }, listing);
     output.document(page, () => batchTable(output, page.data, cli.now()));
     if (page.next !== null && !output.json) output.note('There are more: use a larger --limit.');

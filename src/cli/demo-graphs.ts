@@ -64,6 +64,7 @@ async function show(
   progress.line(`demo: ${text} is submitted; see punctual ${noun} get ${id}`);
   const awaited = {
     path: `${path}/${id}`,
+    events: { [noun]: id },
     hasEnded: ({ endedAt }: Workflow | Batch) => endedAt !== null,
     lineOf: () => text,
   };

@@ -35,12 +35,12 @@ export class EventNews {
   }
 
   /**
-   * Waits until something has happened, or for a while; false, without waiting, if it is not told what happens. Rejects
+   * Waits until something has happened, or for a while, at most `mostMs`; false, without waiting, if it is not told what happens. Rejects
    * when the command is to end.
    */
-  async next(): Promise<boolean> {
+  async next(mostMs = MAX_PAUSE_MS): Promise<boolean> {
     if (!this.#isLive) return false;
-    await this.#sleep(this.#hasNews ? 0 : MAX_PAUSE_MS);
+    await this.#sleep(this.#hasNews ? 0 : Math.min(mostMs, MAX_PAUSE_MS));
     await sleep(Math.max(0, this.#readAt + MIN_PAUSE_MS - performance.now()), undefined, {
       signal: this.#end.signal,
     });

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { Job } from '../core/job.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
@@ -100,11 +99,14 @@ function addSwitch(schedule: Command, cli: Cli, verb: 'pause' | 'resume', descri
 function addRunCommand(schedule: Command, cli: Cli): void {
   const command = schedule
     .command('run')
-    .description('run a job of a schedule now, independently of its times; prints the id')
+    .description(
+      'run the job, workflow or batch of a schedule now, independently of its times; prints the id',
+    )
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
-    const job = await api.request<Job>('POST', `${schedulePath(args[0]!)}/run`, { signal: cli.interrupted });
-    output.document(job, () => `${job.id}\n`);
+    const path = `${schedulePath(args[0]!)}/run`;
+    const run = await api.request<{ id: string }>('POST', path, { signal: cli.interrupted });
+    output.document(run, () => `${run.id}\n`);
   });
 }
 

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ApiClient } from '../client/api-client.js';
 import { putSchedule } from '../client/schedule-handle.js';
+import type { BatchSubmission } from '../core/batch.js';
 import { type Duration, parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { Delivery, Labels } from '../core/job.js';
@@ -16,7 +17,7 @@ import {
 import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
-import { readPayload } from './job-submit.js';
+import { readJsonInput, readPayload } from './job-submit.js';
 import { durationText, given, label, moment, wholeNumber } from './option-values.js';
 import type { Cell, Column } from './output.js';
 import { scheduleDetails, schedulePath } from './schedule-text.js';
@@ -35,7 +36,9 @@ interface WhenOptions {
 }
 
 interface CreateOptions extends WhenOptions {
-  readonly task: string;
+  readonly task?: string;
+  readonly workflow?: string;
+  readonly batch?: string;
   readonly payload?: string;
   readonly catchUp?: NonNullable<ScheduleDefinition['catchUp']>;
   readonly overlap?: (typeof OVERLAPS)[number];
@@ -90,6 +93,13 @@ function mustSayWhen(when: ScheduleDefinition): void {
   throw new PunctualError('USAGE', 'Say when it is due: give exactly one of --cron, --every and --at.');
 }
 
+/** The same about what it runs. */
+function mustSayWhat({ task, workflow, batch, payload }: CreateOptions): void {
+  if ([task, workflow, batch].filter((each) => each !== undefined).length !== 1)
+    throw new PunctualError('USAGE', 'Say what it runs: give exactly one of --task, --workflow and --batch.');
+  if (batch === '-' && payload === '-') throw new PunctualError('USAGE', 'Only one of the two can be stdin.');
+}
+
 /** A catch-up policy: a word, or a duration. */
 function catchUp(text: string): NonNullable<ScheduleDefinition['catchUp']> {
   if ((CATCH_UPS as readonly string[]).includes(text)) return text as (typeof CATCH_UPS)[number];
@@ -103,8 +113,10 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
     .command('create')
     .description('create a schedule')
     .argument('<name>', 'its name')
-    .requiredOption('--task <name>', 'the task to run')
-    .option('--payload <json>', 'its input: JSON, @file, or - for stdin');
+    .option('--task <name>', 'the task to run')
+    .option('--workflow <name>', 'the workflow definition to start, instead of a task')
+    .option('--batch <file>', 'a file with the batch to start, instead of a task, as JSON; - for stdin')
+    .option('--payload <json>', 'the input of the task or workflow: JSON, @file, or - for stdin');
   addWhenOptions(command)
     .option(
       '--catch-up <policy>',
@@ -114,7 +126,7 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
     .addOption(
       new Option(
         '--overlap <rule>',
-        'what happens when an occurrence is due before the previous job has ended',
+        'what happens when an occurrence is due before the previous run has ended',
       ).choices(OVERLAPS),
     )
     .option('--jitter <duration>', 'delay each occurrence by an amount of its own, up to this', durationText)
@@ -141,11 +153,15 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
   callsServer<CreateOptions>(cli, command, async ({ api, output, options, args }) => {
     const when = whenOf(options);
     mustSayWhen(when);
+    mustSayWhat(options);
     const payload = await readPayload(cli, options.payload);
+    const batch = options.batch === undefined ? undefined : await readJsonInput(cli, options.batch);
     const name = args[0]!;
     const definition = {
       ...when,
-      ...given(options, ['task', 'catchUp', 'overlap', 'jitter', 'lateAfter', 'paused', 'queue', 'priority']),
+      ...given(options, ['task', 'workflow']),
+      ...(batch !== undefined && { batch: batch as BatchSubmission }),
+      ...given(options, ['catchUp', 'overlap', 'jitter', 'lateAfter', 'paused', 'queue', 'priority']),
       ...given(options, ['timeout', 'concurrencyKey', 'requires', 'delivery']),
       ...(options.maxAttempts !== undefined && { retry: { maxAttempts: options.maxAttempts } }),
       ...(payload !== undefined && { payload }),

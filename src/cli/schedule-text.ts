@@ -2,7 +2,7 @@ import { humanDuration } from '../core/duration.js';
 import type { Style } from '../core/paint.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
 import { json, STATE_STYLES } from './job-text.js';
-import { type Cell, type Column, type Output, relativeTime } from './output.js';
+import { type Cell, type Column, type Output, plural, relativeTime } from './output.js';
 import { pausesOf } from './task-text.js';
 
 /** Schedules and occurrences as text. */
@@ -20,7 +20,7 @@ const OCCURRENCES: readonly Column[] = [
   { header: 'AT' },
   { header: 'STATE' },
   { header: 'LATE BY', align: 'right' },
-  { header: 'JOB', shrink: 'id' },
+  { header: 'RUN', shrink: 'id' },
   { header: 'WHY', shrink: true },
 ];
 
@@ -46,7 +46,11 @@ function whenOf(schedule: ScheduleView): string {
   return `${schedule.cron} (${schedule.timezone})`;
 }
 
-const runsOf = (schedule: ScheduleView): string => schedule.task ?? schedule.target?.type ?? '-';
+function runsOf({ task, target, workflow, batch }: ScheduleView): string {
+  if (workflow !== undefined) return `workflow ${workflow}`;
+  if (batch !== undefined) return `batch of ${plural(batch.jobs.length, 'job')}`;
+  return task ?? target?.type ?? '-';
+}
 
 function catchUpOf({ catchUp = 'latest' }: ScheduleView): string {
   return typeof catchUp === 'string' ? catchUp : `within ${catchUp.within}`;
@@ -91,6 +95,8 @@ export function scheduleDetails(output: Output, schedule: ScheduleView): string 
     ],
     ['next', schedule.nextAt],
     ['last', schedule.lastAt],
+    ['last workflow', schedule.lastWorkflowId],
+    ['last batch', schedule.lastBatchId],
     ['last job', lastJobOf(schedule)],
     ['start', schedule.startAt],
     ['end', schedule.endAt],
@@ -111,7 +117,7 @@ export function occurrenceTable(output: Output, occurrences: readonly Occurrence
     each.at,
     { text: each.state, style: STYLES[each.state] },
     each.lateBy === undefined ? '-' : humanDuration(each.lateBy),
-    each.jobId ?? '-',
+    each.workflowId ?? each.batchId ?? each.jobId ?? '-',
     whyOf(each),
   ]);
   return output.table(OCCURRENCES, rows);

@@ -3,13 +3,14 @@ import { repeatableWith } from '../client/idempotency-key.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { printable } from '../core/paint.js';
 import { isPlainObject } from '../core/schemas/explain.js';
-import type { ListedWorkflow, Workflow, WorkflowSubmission } from '../core/workflow.js';
+import type { ListedWorkflow, Workflow, WorkflowStart, WorkflowSubmission } from '../core/workflow.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
+import { addDefinitionCommands } from './definition-commands.js';
 import { type Awaited, awaitEnd, follow } from './end-wait.js';
 import { type DrawnStep, drawGraph, toDot, toMermaid } from './graph-drawing.js';
 import { readJsonInput, readPayload } from './job-submit.js';
-import { durationMs, wholeNumber } from './option-values.js';
+import { durationMs, given, wholeNumber } from './option-values.js';
 import type { Output } from './output.js';
 import { WIDE, watched } from './watch.js';
 import { criticalPathLine, workflowDetails, workflowLine, workflowTable } from './workflow-text.js';
@@ -31,6 +32,7 @@ export function addWorkflowCommands(program: Command, cli: Cli): void {
   addHoldCommands(workflow, cli);
   addCancelCommand(workflow, cli);
   addEventCommand(workflow, cli);
+  addDefinitionCommands(workflow, cli);
 }
 
 function pathOf(id: string): string {
@@ -38,7 +40,8 @@ function pathOf(id: string): string {
 }
 
 function awaited(id: string): Awaited<Workflow> {
-  return { path: pathOf(id), hasEnded: ({ state }) => state !== 'running', lineOf: workflowLine };
+  const events = { workflow: id };
+  return { path: pathOf(id), events, hasEnded: ({ state }) => state !== 'running', lineOf: workflowLine };
 }
 
 /** Throws if the workflow did not succeed, which gives the command an exit code of its own. */
@@ -50,6 +53,9 @@ function requireSuccess({ id, state, jobs }: Workflow): void {
 }
 
 interface SubmitOptions {
+  readonly definition?: string;
+  readonly definitionVersion?: number;
+  readonly input?: string;
   readonly key?: string;
   readonly idempotencyKey?: string;
   readonly wait?: number | true;
@@ -58,8 +64,15 @@ interface SubmitOptions {
 function addSubmitCommand(workflow: Command, cli: Cli): void {
   const command = workflow
     .command('submit')
-    .description('submit a workflow; prints its id')
-    .argument(...FILE)
+    .description('submit a workflow, or start one by the name of its definition; prints its id')
+    .argument('[file]', FILE[1])
+    .option('--definition <name>', 'start this definition instead of a file')
+    .option(
+      '--definition-version <n>',
+      'the version of the definition; default the newest',
+      wholeNumber(1, 2 ** 31 - 1),
+    )
+    .option('--input <json>', 'what {"$from": "input.…"} in its payloads means: JSON, @file, or - for stdin')
     .option('--key <key>', 'the same key again gives the same workflow')
     .option(
       '--idempotency-key <key>',
@@ -68,7 +81,12 @@ function addSubmitCommand(workflow: Command, cli: Cli): void {
     .option('--wait [duration]', 'wait until it has ended, at most this long', durationMs);
   callsServer<SubmitOptions>(cli, command, async ({ api, output, options, args }) => {
     const { key, idempotencyKey, wait } = options;
-    const body = { ...(await readWorkflow(cli, args[0]!)), ...(key !== undefined && { key }) };
+    const input = await readPayload(cli, options.input);
+    const body = {
+      ...(await whatToSubmit(cli, args[0], options)),
+      ...(input !== undefined && { input }),
+      ...(key !== undefined && { key }),
+    };
     const submitted = await api.request<Workflow>('POST', '/v1/workflows', {
       body,
       signal: cli.interrupted,
@@ -84,6 +102,20 @@ function addSubmitCommand(workflow: Command, cli: Cli): void {
   });
 }
 
+/** The workflow of a file, or the start of a definition. */
+async function whatToSubmit(
+  cli: Cli,
+  file: string | undefined,
+  { definition, definitionVersion: version, input }: SubmitOptions,
+): Promise<WorkflowSubmission | WorkflowStart> {
+  if ((file === undefined) === (definition === undefined))
+    throw new PunctualError('USAGE', 'Give either a file or --definition.');
+  if (definition !== undefined) return { definition, ...(version !== undefined && { version }) };
+  if (version !== undefined) throw new PunctualError('USAGE', '--definition-version goes with --definition.');
+  if (file === '-' && input === '-') throw new PunctualError('USAGE', 'Only one of the two can be stdin.');
+  return readWorkflow(cli, file!);
+}
+
 async function readWorkflow(cli: Cli, path: string): Promise<WorkflowSubmission> {
   const read = await readJsonInput(cli, path);
   if (!isPlainObject(read))
@@ -95,6 +127,8 @@ interface ListOptions {
   readonly state?: string;
   readonly name?: string;
   readonly key?: string;
+  readonly definition?: string;
+  readonly schedule?: string;
   readonly limit: number;
 }
 
@@ -105,12 +139,13 @@ function addListCommand(workflow: Command, cli: Cli): void {
     .option('--state <states>', 'only those in these states, separated by commas')
     .option('--name <name>', 'only those of this name')
     .option('--key <key>', 'only the one with this key')
+    .option('--definition <name>', 'only those that were started from this definition')
+    .option('--schedule <name>', 'only those that this schedule started')
     .option('--limit <n>', 'how many to show at most', wholeNumber(1, LARGEST_PAGE), 50)
     .option(...WIDE);
   const show = async ({ api, output, options }: ServerCall<ListOptions>): Promise<void> => {
-    const { limit, state, name, key } = options;
-    const query = { ...(state && { state }), ...(name && { name }), ...(key && { key }) };
-    const listing = { limit, query };
+    const { limit } = options;
+    const listing = { limit, query: given(options, ['state', 'name', 'key', 'definition', 'schedule']) };
     const page = await readPages<ListedWorkflow>(api, '/v1/workflows', { signal: cli.interrupted }, listing);
     output.document(page, () => workflowTable(output, page.data, cli.now()));
     if (page.next !== null && !output.json) output.note('There are more: use a larger --limit.');
@@ -183,9 +218,8 @@ function addGraphCommand(workflow: Command, cli: Cli): void {
 
 /** The graph, and below it what the states of the steps do not show. */
 function drawWorkflow(workflow: Workflow, { screen }: Output): string {
-  const { criticalPath, progress, held } = workflow;
-  const hold = held ? 'on hold: no step starts\n' : '';
-  return `${drawGraph(stepsOf(workflow), screen)}${hold}${criticalPathLine(criticalPath, progress.ended)}`;
+  const hold = workflow.held ? 'on hold: no step starts\n' : '';
+  return `${drawGraph(stepsOf(workflow), screen)}${hold}${criticalPathLine(workflow, screen.width)}`;
 }
 
 function stepsOf({ jobs }: Workflow): DrawnStep[] {

@@ -1,8 +1,9 @@
 import { humanDuration } from '../core/duration.js';
 import type { Style } from '../core/paint.js';
-import type { CriticalPath, ListedWorkflow, Workflow, WorkflowState } from '../core/workflow.js';
+import type { ListedWorkflow, Workflow, WorkflowState } from '../core/workflow.js';
 import { STATE_STYLES } from './job-text.js';
 import { type Cell, type Column, elapsed, type Output, relativeTime } from './output.js';
+import { truncate } from './text-width.js';
 
 /** Workflows as text. */
 
@@ -13,9 +14,9 @@ const WORKFLOW_STYLES: Readonly<Record<WorkflowState, Style>> = {
   cancelled: 'dim',
 };
 
-/** A state in its colour. */
-function stateCell(state: WorkflowState): Cell {
-  return { text: state, style: WORKFLOW_STYLES[state] };
+/** The state in its colour. */
+function stateOf({ state, held }: ListedWorkflow): Cell {
+  return held ? `${state} (on hold)` : { text: state, style: WORKFLOW_STYLES[state] };
 }
 
 const COLUMNS: readonly Column[] = [
@@ -33,7 +34,7 @@ const COLUMNS: readonly Column[] = [
 export function workflowTable(output: Output, workflows: readonly ListedWorkflow[], now: number): string {
   const rows = workflows.map((workflow): Cell[] => [
     workflow.id,
-    workflow.held ? `${workflow.state} (on hold)` : stateCell(workflow.state),
+    stateOf(workflow),
     workflow.name,
     `${workflow.progress.ended}/${workflow.progress.steps}`,
     String(workflow.progress.failed),
@@ -70,12 +71,19 @@ export function workflowDetails(output: Output, workflow: Workflow, now: number)
   const details = output.details([
     ['id', workflow.id],
     ['name', workflow.name],
-    ['state', stateCell(workflow.state)],
+    ['state', stateOf(workflow)],
     ['steps', workflowLine(workflow)],
     ['tenant', workflow.tenant],
     ['key', workflow.key],
+    [
+      'definition',
+      workflow.definition && `${workflow.definition.name} version ${workflow.definition.version}`,
+    ],
+    ['schedule', workflow.schedule],
+    ['scheduled at', workflow.scheduledAt],
     ['rerun of', workflow.rerunOf],
     ['run', workflow.run > 1 ? String(workflow.run) : null],
+    ['step of', workflow.parent && `workflow ${workflow.parent.workflow}`],
     ['on failure', workflow.onFailure === 'stop' ? `stop, running steps ${workflow.running}` : 'continue'],
     ['created', `${workflow.createdAt} by ${workflow.createdBy}`],
     ['ended', workflow.endedAt],
@@ -139,13 +147,26 @@ function criticalPathTable(output: Output, { criticalPath, progress }: Workflow)
 }
 
 /** The most names of steps on one line. */
-const MOST_NAMES = 8;
+const MOST_NAMES = 20;
 
-/** The critical path on one line, for below a drawing; empty before the first step has ended. */
-export function criticalPathLine({ steps, left, totalMs }: CriticalPath, ended: number): string {
-  if (ended === 0) return '';
+/**
+ * The critical path on one line, for below a drawing; empty before the first step has ended. Where it does not fit, names in the
+ * middle are left out.
+ */
+export function criticalPathLine(
+  { criticalPath, progress }: Pick<Workflow, 'criticalPath' | 'progress'>,
+  width?: number,
+): string {
+  if (progress.ended === 0) return '';
+  const { steps, left, totalMs } = criticalPath;
   const names = steps.map(({ name }) => name);
-  const isLong = left > 0 || names.length > MOST_NAMES;
-  const shown = isLong ? [...names.slice(0, MOST_NAMES / 2), '…', ...names.slice(-MOST_NAMES / 2)] : names;
-  return `critical path (${humanDuration(totalMs)}): ${shown.join(' → ')}\n`;
+  for (let shown = Math.min(names.length, MOST_NAMES); ; shown -= 1) {
+    const isWhole = shown === names.length && left === 0;
+    const first = names.slice(0, Math.ceil(shown / 2));
+    const last = names.slice(names.length - Math.floor(shown / 2));
+    const path = [...first, ...(isWhole ? [] : ['…']), ...last].join(' → ');
+    const line = `critical path (${humanDuration(totalMs)}): ${path}`;
+    if (width === undefined || line.length <= width || shown <= 1)
+      return `${width === undefined ? line : truncate(line, width)}\n`;
+  }
 }

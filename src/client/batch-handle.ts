@@ -1,6 +1,7 @@
 import {
   type Batch,
   type BatchState,
+  type BatchSubmission,
   type BatchSummary,
   hasEnded,
   type OnMemberFailure,
@@ -37,6 +38,8 @@ export interface BatchOptions extends RepeatableRequest {
 /** Which batches to list; what is left out does not matter. */
 export interface BatchListOptions extends PageOptions {
   readonly state?: BatchState | readonly BatchState[];
+  /** Those that this schedule made. */
+  readonly schedule?: string;
 }
 
 const { retry: _, ...MEMBER_DEFAULTS } = TASK_DEFAULTS;
@@ -51,7 +54,7 @@ const BATCH_OPTIONS: OptionNames<BatchOptions> = {
   startTimeout: true,
   idempotencyKey: true,
 };
-const LIST_OPTIONS: OptionNames<BatchListOptions> = { ...PAGE_OPTIONS, state: true };
+const LIST_OPTIONS: OptionNames<BatchListOptions> = { ...PAGE_OPTIONS, state: true, schedule: true };
 const RESULT_OPTIONS: OptionNames<ResultOptions> = { signal: true };
 
 /** A member of a batch, before it is submitted. */
@@ -96,6 +99,14 @@ export class BatchFailedError extends PunctualError {
   }
 }
 
+/** A batch in the form of the API. */
+export async function buildBatch(
+  members: readonly Member<unknown>[],
+  options: Pick<BatchOptions, 'onFailure' | 'startTimeout'>,
+): Promise<BatchSubmission> {
+  return { jobs: await Promise.all(members.map(submissionOf)), ...options };
+}
+
 /** Requests about batches. */
 export class Batches {
   readonly #transport: Transport;
@@ -115,9 +126,8 @@ export class Batches {
   ): Promise<Batch> {
     checkOptions('batch()', options, BATCH_OPTIONS);
     const { idempotencyKey, ...rest } = options;
-    const jobs = await Promise.all(members.map(submissionOf));
     return this.#transport.request('POST', '/v1/batches', {
-      body: { jobs, ...rest },
+      body: await buildBatch(members, rest),
       timeoutMs: 60_000,
       ...repeatableWith(idempotencyKey, headers),
     });
@@ -129,9 +139,9 @@ export class Batches {
 
   list(options: BatchListOptions): AsyncGenerator<BatchSummary, void, undefined> {
     checkOptions('batches()', options, LIST_OPTIONS);
-    const { state, ...paging } = options;
+    const { state, schedule, ...paging } = options;
     const states = typeof state === 'string' ? state : state?.join(',');
-    return eachItem(this.#transport, '/v1/batches', { state: states }, paging);
+    return eachItem(this.#transport, '/v1/batches', { state: states, schedule }, paging);
   }
 
   steer(verb: 'cancel' | 'retry', id: string): Promise<Batch> {

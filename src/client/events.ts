@@ -22,6 +22,8 @@ export const EVENT_OPTIONS: OptionNames<EventOptions> = {
   task: true,
   schedule: true,
   job: true,
+  workflow: true,
+  batch: true,
   after: true,
   allTenants: true,
   signal: true,
@@ -83,13 +85,15 @@ function open(
   after: string | undefined,
 ): Promise<AsyncIterable<string>> {
   if (!transport.stream) throw new PunctualError('CONFIGURATION', 'The transport cannot carry events.');
-  const { types, queue, task, schedule, job, allTenants, signal } = options;
+  const { types, queue, task, schedule, job, workflow, batch, allTenants, signal } = options;
   const query = queryText({
     type: types?.join(','),
     queue: queue?.toString(),
     task: task?.toString(),
     schedule: schedule?.toString(),
     job: job?.toString(),
+    workflow: workflow?.toString(),
+    batch: batch?.toString(),
     tenants: allTenants ? 'all' : undefined,
   });
   return transport.stream(`/v1/events${query}`, {

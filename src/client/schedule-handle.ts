@@ -1,26 +1,28 @@
 import { buildSubmission, momentOf } from '../core/build-submission.js';
 import type { Duration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
-import type { Job } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { checkScheduleParts } from '../core/nested-options.js';
 import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule.js';
 import { type AnyTask, TASK_DEFAULTS, type TaskDefaults } from '../core/task.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
-import { JobHandle, type Jobs } from './job-handle.js';
+import type { JobHandle } from './job-handle.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from './pages.js';
 
-/** Options of a schedule; the defaults are those of the task, then those of the server. */
-export interface ScheduleOptions
-  extends TaskDefaults,
-    Pick<ScheduleDefinition, 'timezone' | 'dst' | 'catchUp' | 'overlap' | 'jitter' | 'lateAfter'> {
-  /** Default: the name of the task. */
+/** Options of every schedule, whatever it runs. */
+export interface RunScheduleOptions
+  extends Pick<ScheduleDefinition, 'timezone' | 'dst' | 'catchUp' | 'overlap' | 'jitter' | 'lateAfter'> {
+  /** Default: the name of the task or workflow. */
   readonly name?: string;
   /** No occurrence is due before this; an interval counts from it. */
   readonly startAt?: Date | string;
   /** No occurrence is due after this. */
   readonly endAt?: Date | string;
+}
+
+/** Options of a schedule of a task; the defaults are those of the task, then those of the server. */
+export interface ScheduleOptions extends TaskDefaults, RunScheduleOptions {
   /** Jobs of the same key run one after another, or as many at once as `keyConcurrency` of their queue allows. */
   readonly concurrencyKey?: string;
 }
@@ -36,8 +38,8 @@ export type ScheduleInputOption<Input> = undefined extends Input
   ? { readonly input?: Input }
   : { readonly input: Input };
 
-const OPTIONS: OptionNames<ScheduleOptions & ScheduleTiming & { readonly input?: unknown }> = {
-  ...TASK_DEFAULTS,
+/** The names of the options of every schedule. */
+export const RUN_OPTIONS: OptionNames<RunScheduleOptions & ScheduleTiming> = {
   name: true,
   cron: true,
   every: true,
@@ -50,6 +52,10 @@ const OPTIONS: OptionNames<ScheduleOptions & ScheduleTiming & { readonly input?:
   lateAfter: true,
   startAt: true,
   endAt: true,
+};
+const OPTIONS: OptionNames<ScheduleOptions & ScheduleTiming & { readonly input?: unknown }> = {
+  ...TASK_DEFAULTS,
+  ...RUN_OPTIONS,
   concurrencyKey: true,
   input: true,
 };
@@ -80,24 +86,36 @@ interface BackfillRange {
 
 const BACKFILL_OPTIONS: OptionNames<BackfillRange> = { ...RANGE, dryRun: true };
 
+/** A schedule that is ready to be sent. */
+export interface BuiltSchedule {
+  readonly name: string;
+  readonly definition: ScheduleDefinition;
+}
+
 /** The definition of a schedule: the options over the task's defaults. */
 export async function buildSchedule(
   taskOrName: AnyTask | string,
   options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown },
-): Promise<{ name: string; definition: ScheduleDefinition }> {
+): Promise<BuiltSchedule> {
   checkScheduleOptions(options);
-  const { name, input, cron, every, at, timezone, dst, catchUp, overlap, jitter, lateAfter, ...rest } =
+  const { when, rest } = whenOf(options);
+  const { name, input, ...job } = rest;
+  const submission = await buildSubmission(taskOrName, input, job);
+  return { name: name ?? submission.task!, definition: { ...submission, ...when } };
+}
+
+/** The options that say when a schedule is due, in the form of the API, and the others. */
+export function whenOf<O extends RunScheduleOptions & ScheduleTiming>(options: O) {
+  const { cron, every, at, timezone, dst, catchUp, overlap, jitter, lateAfter, startAt, endAt, ...rest } =
     options;
-  const { startAt, endAt, ...job } = rest;
-  const when = {
+  const said = {
     ...{ cron, every, timezone, dst, catchUp, overlap, jitter, lateAfter },
     at: at === undefined ? undefined : momentOf(at, 'at'),
     startAt: startAt === undefined ? undefined : momentOf(startAt, 'startAt'),
     endAt: endAt === undefined ? undefined : momentOf(endAt, 'endAt'),
   };
-  const given = Object.fromEntries(Object.entries(when).filter(([, value]) => value !== undefined));
-  const submission = await buildSubmission(taskOrName, input, job);
-  return { name: name ?? submission.task!, definition: { ...submission, ...given } as ScheduleDefinition };
+  const when = Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
+  return { when: when as ScheduleDefinition, rest };
 }
 
 /** Creates the schedule, or replaces the definition of the one of that name; a program may do so at every start. */
@@ -115,16 +133,16 @@ export async function putSchedule(
   }
 }
 
-/** A schedule of the cluster. */
-export class ScheduleHandle<Output> {
+/** A schedule of the cluster; `Run` is what it runs: a job, a workflow or a batch. */
+export class ScheduleHandle<Output, Run = JobHandle<Output>> {
   readonly name: string;
   readonly #transport: Transport;
-  readonly #jobs: Jobs;
+  readonly #handleOf: (id: string) => Run;
 
-  constructor(name: string, transport: Transport, jobs: Jobs) {
+  constructor(name: string, transport: Transport, handleOf: (id: string) => Run) {
     this.name = name;
     this.#transport = transport;
-    this.#jobs = jobs;
+    this.#handleOf = handleOf;
   }
 
   get(): Promise<ScheduleView> {
@@ -141,10 +159,10 @@ export class ScheduleHandle<Output> {
     return this.#transport.request('POST', `${pathOf(this.name)}/resume`);
   }
 
-  /** Makes a job now, independently of the schedule's times. */
-  async run(): Promise<JobHandle<Output>> {
-    const job = await this.#transport.request<Job>('POST', `${pathOf(this.name)}/run`);
-    return new JobHandle(job.id, this.#jobs);
+  /** Makes a job, workflow or batch now, independently of the schedule's times. */
+  async run(): Promise<Run> {
+    const { id } = await this.#transport.request<{ id: string }>('POST', `${pathOf(this.name)}/run`);
+    return this.#handleOf(id);
   }
 
   /** Runs the occurrences of a past period for which the ledger has no run. */

@@ -6,6 +6,7 @@ import type { AnyTask } from '../core/task.js';
 import type { AppliedSchedules, ScheduleSet } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import {
+  type BuiltSchedule,
   buildSchedule,
   checkScheduleOptions,
   type ScheduleInputOption,
@@ -13,17 +14,26 @@ import {
   type ScheduleTiming,
 } from './schedule-handle.js';
 
-/** A schedule that a program has in its code; `schedule()` makes it. */
-export interface ScheduleEntry {
+/** A schedule of a task that a program has in its code; `schedule()` makes it. */
+export interface TaskScheduleEntry {
   readonly task: AnyTask | string;
   readonly options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown };
 }
+
+/** A schedule of a workflow or a batch; `scheduleWorkflow()` and `scheduleBatch()` make it. */
+export interface RunScheduleEntry {
+  /** What is sent. */
+  build(): Promise<BuiltSchedule>;
+}
+
+/** A schedule that a program has in its code. */
+export type ScheduleEntry = TaskScheduleEntry | RunScheduleEntry;
 
 /** Says when a task runs, for `punctual.schedules([…])`. */
 export function schedule<Output = unknown, Input = unknown>(
   task: TaskOrName<Input, Output>,
   options: ScheduleOptions & ScheduleTiming & ScheduleInputOption<NoInfer<Input>>,
-): ScheduleEntry {
+): TaskScheduleEntry {
   checkScheduleOptions(options);
   return { task, options };
 }
@@ -61,8 +71,9 @@ export async function applySchedules(
   checkOptions('schedules()', options, OPTIONS);
   const { owner = DEFAULT_OWNER, prune = false, dryRun = false } = options;
   const schedules: (ScheduleDefinition & { name: string })[] = [];
-  for (const { task, options } of entries) {
-    const { name, definition } = await buildSchedule(task, options);
+  for (const entry of entries) {
+    const building = 'build' in entry ? entry.build() : buildSchedule(entry.task, entry.options);
+    const { name, definition } = await building;
     schedules.push({ name, ...definition });
   }
   const body: ScheduleSet = { managedBy: owner, schedules, prune, dryRun };

@@ -2,7 +2,15 @@ import { PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { BuiltWorkflow } from '../core/workflow/workflow-builder.js';
-import type { ListedWorkflow, Workflow, WorkflowState } from '../core/workflow.js';
+import type {
+  ListedWorkflow,
+  ListedWorkflowDefinition,
+  StoredWorkflowDefinition,
+  Workflow,
+  WorkflowStart,
+  WorkflowState,
+  WorkflowSubmission,
+} from '../core/workflow.js';
 import type { Transport } from '../transport/transport.js';
 import { EndWait } from './end-wait.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
@@ -15,11 +23,21 @@ export interface StartOptions extends RepeatableRequest {
   readonly key?: string;
 }
 
+/** Options of one start of a workflow by the name of its definition. */
+export interface StartDefinedOptions extends StartOptions {
+  /** Default: the newest. */
+  readonly version?: number;
+}
+
 /** Which workflows to list; what is left out does not matter. */
 export interface WorkflowListOptions extends PageOptions {
   readonly state?: WorkflowState | readonly WorkflowState[];
   readonly name?: string;
   readonly key?: string;
+  /** Those that were started from this definition. */
+  readonly definition?: string;
+  /** Those that this schedule started. */
+  readonly schedule?: string;
 }
 
 /** What to run again of a workflow that has ended; default what failed, was cancelled or was skipped because of that. */
@@ -33,6 +51,8 @@ export interface RerunOptions extends StartOptions {}
 
 /** The names of the options of a start. */
 export const START_OPTIONS: OptionNames<StartOptions> = { key: true, idempotencyKey: true };
+/** The same for starts by name. */
+export const START_DEFINED_OPTIONS: OptionNames<StartDefinedOptions> = { ...START_OPTIONS, version: true };
 const RESULT_OPTIONS: OptionNames<ResultOptions> = { signal: true };
 const RERUN_OPTIONS: OptionNames<RerunOptions> = START_OPTIONS;
 const RETRY_OPTIONS: OptionNames<RetryWorkflowOptions> = { from: true };
@@ -41,6 +61,8 @@ const LIST_OPTIONS: OptionNames<WorkflowListOptions> = {
   state: true,
   name: true,
   key: true,
+  definition: true,
+  schedule: true,
 };
 
 /** The awaited workflow ended as failed or cancelled. */
@@ -75,7 +97,7 @@ export class Workflows {
   }
 
   submit(
-    { submission }: BuiltWorkflow,
+    submission: WorkflowSubmission | WorkflowStart,
     { key, idempotencyKey }: StartOptions,
     headers?: Headers,
   ): Promise<Workflow> {
@@ -93,9 +115,30 @@ export class Workflows {
 
   list(options: WorkflowListOptions): AsyncGenerator<ListedWorkflow, void, undefined> {
     checkOptions('workflows()', options, LIST_OPTIONS);
-    const { state, name, key, ...paging } = options;
+    const { state, name, key, definition, schedule, ...paging } = options;
     const states = typeof state === 'string' ? state : state?.join(',');
-    return eachItem(this.#transport, '/v1/workflows', { state: states, name, key }, paging);
+    const query = { state: states, name, key, definition, schedule };
+    return eachItem(this.#transport, '/v1/workflows', query, paging);
+  }
+
+  /** Keeps a graph under its name. The same again changes nothing, so the request may be repeated. */
+  define({ name, jobs, onFailure, running }: WorkflowSubmission): Promise<StoredWorkflowDefinition> {
+    const body = { jobs, ...(onFailure && { onFailure }), ...(running && { running }) };
+    return this.#transport.request('PUT', definitionPath(name), { body, retry: true, timeoutMs: 60_000 });
+  }
+
+  definition(name: string, version?: number): Promise<StoredWorkflowDefinition> {
+    const query = version === undefined ? '' : `?version=${version}`;
+    return this.#transport.request('GET', definitionPath(name) + query);
+  }
+
+  definitions(options: PageOptions): AsyncGenerator<ListedWorkflowDefinition, void, undefined> {
+    checkOptions('workflowDefinitions()', options, PAGE_OPTIONS);
+    return eachItem(this.#transport, '/v1/workflow-definitions', {}, options);
+  }
+
+  async deleteDefinition(name: string): Promise<void> {
+    await this.#transport.request('DELETE', definitionPath(name));
   }
 
   cancel(id: string): Promise<Workflow> {
@@ -225,4 +268,8 @@ export class WorkflowHandle<Output> {
 
 function pathOf(id: string): string {
   return `/v1/workflows/${encodeURIComponent(id)}`;
+}
+
+function definitionPath(name: string): string {
+  return `/v1/workflow-definitions/${encodeURIComponent(name)}`;
 }

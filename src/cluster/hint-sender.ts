@@ -3,14 +3,22 @@ import { addAll } from '../core/long-lists.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { PeerCaller } from './peer-caller.js';
 
-/** A job that was stored; its task is for those who listen to events. */
-export type HintedJob = Waiting & { readonly task?: string | null };
+/** A job that was stored; its task and its workflow are for those who listen to events. */
+export type HintedJob = Waiting & { readonly task?: string | null; readonly workflow?: string | null };
+
+/** A workflow that was stored. */
+export interface HintedWorkflow {
+  readonly id: string;
+  readonly tenant: string;
+}
 
 /** Tells the leader about jobs that were stored. */
 export interface Hint {
   readonly jobs: readonly HintedJob[];
   /** The earliest `startBefore` among stored jobs that are not in `jobs`. */
   readonly startBefore: number | null;
+  /** Workflows that were stored, for those who listen to events; a node of an older version leaves them out. */
+  readonly workflows?: readonly HintedWorkflow[];
 }
 
 /** The leader's look-back finds more jobs than this sooner than a call could bring them. */
@@ -24,6 +32,7 @@ const MAX_JOBS = 20_000;
 export class HintSender {
   private jobs: HintedJob[] = [];
   private startBefore: number | null = null;
+  private workflows: HintedWorkflow[] = [];
   private sending = false;
 
   constructor(
@@ -35,14 +44,17 @@ export class HintSender {
   send(hint: Hint): void {
     if (this.jobs.length + hint.jobs.length <= MAX_JOBS) addAll(this.jobs, hint.jobs.map(withoutRow));
     this.startBefore = earlier(this.startBefore, hint.startBefore);
+    if (this.workflows.length < MAX_JOBS) addAll(this.workflows, hint.workflows ?? []);
     if (!this.sending) void this.flush();
   }
 
   private async flush(): Promise<void> {
     this.sending = true;
-    while (this.jobs.length > 0 || this.startBefore !== null) {
-      const hint: Hint = { jobs: this.jobs, startBefore: this.startBefore };
+    while (this.jobs.length + this.workflows.length > 0 || this.startBefore !== null) {
+      const { jobs, startBefore, workflows } = this;
+      const hint: Hint = { jobs, startBefore, ...(workflows.length > 0 && { workflows }) };
       this.jobs = [];
+      this.workflows = [];
       this.startBefore = null;
       const url = this.leaderUrl();
       if (url !== null) await this.peers.post(url, '/internal/hints', hint, this.shard);
@@ -53,5 +65,5 @@ export class HintSender {
 
 /** Only what the leader needs to choose jobs and to tell of them; its claim reads the rest. */
 function withoutRow({ row, ...job }: Waiting): HintedJob {
-  return { ...job, task: row?.definition.task ?? null };
+  return { ...job, task: row?.definition.task ?? null, ...(row?.workflow && { workflow: row.workflow }) };
 }

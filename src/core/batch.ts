@@ -52,6 +52,10 @@ export interface BatchSummary {
   readonly run: number;
   /** When its last member is due. */
   readonly dueAt: string;
+  /** The schedule that made it. */
+  readonly schedule: string | null;
+  /** Its occurrence; null for one that was run by hand. */
+  readonly scheduledAt: string | null;
   readonly createdAt: string;
   readonly createdBy: string;
   readonly startedAt: string | null;

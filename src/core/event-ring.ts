@@ -9,10 +9,10 @@ export interface RingEntry extends FilteredEvent {
 /** An entry; always with all fields, so that all entries have one shape. */
 export function ringEntry(
   type: EventType,
-  { job, queue, task, schedule, operator }: Omit<Partial<FilteredEvent>, 'type'>,
+  { job, queue, task, schedule, workflow, batch, operator }: Omit<Partial<FilteredEvent>, 'type'>,
   text: string,
 ): RingEntry {
-  return { type, job, queue, task, schedule, operator, text: inOnePiece(text) };
+  return { type, job, queue, task, schedule, workflow, batch, operator, text: inOnePiece(text) };
 }
 
 /**

@@ -7,6 +7,8 @@ const EVENT: FilteredEvent = {
   queue: 'mail',
   task: 'send',
   schedule: undefined,
+  workflow: 'w1',
+  batch: undefined,
 };
 const passes = (filter: EventFilter) => new CompiledFilter(filter).matches(EVENT);
 
@@ -19,6 +21,8 @@ it('a filter lets through what everything applies to that is given, and of a lis
   expect(passes({ types: ['job.*'], queue: ['other'] })).toBe(false);
   expect(passes({ task: ['send'], job: ['j2', 'j1'] })).toBe(true);
   expect(passes({ schedule: ['nightly'] })).toBe(false);
+  expect(passes({ workflow: ['w2', 'w1'] })).toBe(true);
+  expect(passes({ workflow: ['w1'], batch: ['b1'] })).toBe(false);
 });
 
 it('filters that let the same through have the same key, others do not', () => {

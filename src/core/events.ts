@@ -22,6 +22,15 @@ export const EVENT_TYPES = [
   'batch.failed',
   'batch.cancelled',
   'batch.retried',
+  'batch.waiting',
+  'batch.stopping',
+  'workflow.submitted',
+  'workflow.changed',
+  'workflow.stopping',
+  'workflow.succeeded',
+  'workflow.failed',
+  'workflow.cancelled',
+  'workflow.retried',
   'queue.paused',
   'queue.resumed',
   'queue.changed',
@@ -38,7 +47,7 @@ export const EVENT_TYPES = [
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** What every type of one kind begins with. */
-export const EVENT_KINDS = ['job', 'batch', 'queue', 'worker', 'schedule', 'leader'] as const;
+export const EVENT_KINDS = ['job', 'batch', 'workflow', 'queue', 'worker', 'schedule', 'leader'] as const;
 /** A kind of events, for filters: `job.*` is every type of jobs. */
 export type EventKind = `${(typeof EVENT_KINDS)[number]}.*`;
 
@@ -55,8 +64,10 @@ export interface PunctualEvent {
   readonly tenant?: string;
   /** The id of the job. */
   readonly job?: string;
-  /** The id of the batch. */
+  /** The id of the batch, also in events of its jobs. */
   readonly batch?: string;
+  /** The id of the workflow, also in events of its jobs. */
+  readonly workflow?: string;
   readonly queue?: string;
   readonly task?: string;
   /** The number of the attempt. */
@@ -66,9 +77,9 @@ export interface PunctualEvent {
   /** Set if the worker belongs to the operators, who alone are told of it. */
   readonly operator?: true;
   readonly schedule?: string;
-  /** The state of the job or batch since. */
+  /** The state of the job, batch or workflow since. */
   readonly state?: JobState;
-  /** What was done to the job or the schedule, such as `hold`, `redrive`, `paused` or `deleted`. */
+  /** What was done to the job or the schedule, such as `hold`, `redrive` or `paused`; why a workflow or batch stops. */
   readonly change?: string;
   /** The code of the error, if there was one that has a code. */
   readonly errorCode?: string;
@@ -89,6 +100,10 @@ export interface EventFilter {
   readonly schedule?: string | readonly string[];
   /** Ids of jobs. */
   readonly job?: string | readonly string[];
+  /** Ids of workflows: their own events, and those of their jobs. */
+  readonly workflow?: string | readonly string[];
+  /** Ids of batches: their own events, and those of their jobs. */
+  readonly batch?: string | readonly string[];
 }
 
 /** The part of an event that filters look at. */
@@ -98,6 +113,8 @@ export interface FilteredEvent {
   readonly queue: string | undefined;
   readonly task: string | undefined;
   readonly schedule: string | undefined;
+  readonly workflow: string | undefined;
+  readonly batch: string | undefined;
   /** Whether it is for operators alone. */
   readonly operator?: true | undefined;
 }
@@ -117,7 +134,7 @@ export class CompiledFilter {
     private readonly forOperator = true,
   ) {
     this.#types = filter.types ? new Set(filter.types.flatMap(typesOf)) : null;
-    this.#sets = (['queue', 'task', 'schedule', 'job'] as const).flatMap((name) => {
+    this.#sets = (['queue', 'task', 'schedule', 'job', 'workflow', 'batch'] as const).flatMap((name) => {
       const wanted = filter[name];
       return wanted === undefined ? [] : [[name, new Set([wanted].flat())] as const];
     });

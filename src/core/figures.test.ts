@@ -15,7 +15,7 @@ const outcomes = fc.record({
 const figures: fc.Arbitrary<Figures> = fc.record({
   totals: fc.record({
     ...{ running: count, waiting: count, ready: count, unserved: count, workers: count, slots: count },
-    ...{ batchesWaiting: count, batchesRunning: count, slotsKept: count },
+    ...{ batchesWaiting: count, batchesRunning: count, slotsKept: count, endsPending: count },
   }),
   queues: fc.uniqueArray(
     fc.record({ queue: name, ready: count, running: count, unserved: count, oldestReadyMs: count }),
@@ -25,6 +25,7 @@ const figures: fc.Arbitrary<Figures> = fc.record({
     fc.record({ queue: name, task: name, waiting: histogram, runTime: histogram, outcomes }),
     { selector: ({ queue, task }) => `${queue}/${task}` },
   ),
+  workflows: fc.option(fc.record({ time: histogram, release: histogram }), { nil: undefined }),
 });
 
 it('the figures of several shards add up, each name once', () => {
@@ -35,6 +36,8 @@ it('the figures of several shards add up, each name once', () => {
       expect(merged.totals.ready).toBe(sum(({ totals }) => totals.ready));
       const sums: ((each: Figures) => number)[] = [
         ({ queues }) => queues.reduce((total, { ready }) => total + ready, 0),
+        ({ workflows }) => workflows?.time.sumMs ?? 0,
+        ({ workflows }) => workflows?.release.counts[1] ?? 0,
         ({ attempts }) => attempts.reduce((total, { runTime }) => total + runTime.sumMs, 0),
         ({ attempts }) => attempts.reduce((total, { waiting }) => total + waiting.counts[1]!, 0),
         ({ attempts }) => attempts.reduce((total, { outcomes: { lost } }) => total + lost, 0),

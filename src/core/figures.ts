@@ -6,6 +6,15 @@ export interface Figures {
   /** The queues with the most to do, and one called `other` for the rest. */
   readonly queues: readonly QueueFigures[];
   readonly attempts: readonly AttemptFigures[];
+  readonly workflows?: WorkflowFigures | undefined;
+}
+
+/** What a leader has measured of workflows since its term began. */
+export interface WorkflowFigures {
+  /** From the submission to the end. */
+  readonly time: HistogramFigures;
+  /** From the end of a step until one that waited for it was released. */
+  readonly release: HistogramFigures;
 }
 
 /** The name under which metrics count everything beyond the names that they may show. */
@@ -25,6 +34,8 @@ export interface TotalFigures {
   readonly batchesRunning: number;
   /** Slots that are kept for waiting batches, as far as they are free. */
   readonly slotsKept: number;
+  /** Ended steps in memory that are not counted yet. */
+  readonly endsPending: number;
 }
 
 /** The figures of the queues of one name. */
@@ -67,6 +78,7 @@ export function mergeFigures(all: readonly Figures[]): Figures {
         ({ queue, task }) => JSON.stringify([queue, task]),
         addAttempts,
       ),
+      workflows: addWorkflows(sum.workflows, each.workflows),
     }),
     first,
   );
@@ -75,7 +87,7 @@ export function mergeFigures(all: readonly Figures[]): Figures {
 const NO_FIGURES: Figures = {
   totals: {
     ...{ running: 0, waiting: 0, ready: 0, unserved: 0, workers: 0, slots: 0 },
-    ...{ batchesWaiting: 0, batchesRunning: 0, slotsKept: 0 },
+    ...{ batchesWaiting: 0, batchesRunning: 0, slotsKept: 0, endsPending: 0 },
   },
   queues: [],
   attempts: [],
@@ -99,6 +111,14 @@ function addAttempts(a: AttemptFigures, b: AttemptFigures): AttemptFigures {
     runTime: addHistograms(a.runTime, b.runTime),
     outcomes: addNumbers(a.outcomes, b.outcomes),
   };
+}
+
+function addWorkflows(
+  a: WorkflowFigures | undefined,
+  b: WorkflowFigures | undefined,
+): WorkflowFigures | undefined {
+  if (!a || !b) return a ?? b;
+  return { time: addHistograms(a.time, b.time), release: addHistograms(a.release, b.release) };
 }
 
 function addHistograms(a: HistogramFigures, b: HistogramFigures): HistogramFigures {

@@ -5,6 +5,7 @@ import { MOST_VALUES, MOST_VALUES_AT_ONCE } from './json-scanner.js';
 
 const BULK = { maxDepth: 64, text: 'payload', lists: ['jobs'] };
 const MAP = { maxDepth: 64, text: 'payload', maps: ['jobs'] };
+const TOP = { ...MAP, topText: 'input' };
 const ONE = { maxDepth: 64, text: 'payload' };
 
 function depthOf(value: unknown): number {
@@ -41,7 +42,7 @@ function parsed(text: string): unknown {
 /** JSON whose names matter here, with some of its characters left out, doubled or replaced. */
 const submissions = fc
   .dictionary(
-    fc.constantFrom('payload', 'jobs', 'task', 'p"a', 'ä'),
+    fc.constantFrom('payload', 'jobs', 'input', 'task', 'p"a', 'ä'),
     fc.oneof(
       fc.jsonValue({ maxDepth: 3 }),
       fc.array(fc.dictionary(fc.constantFrom('payload', 'task', 'é\n'), fc.jsonValue({ maxDepth: 2 })), {
@@ -78,7 +79,7 @@ describe('reading JSON', () => {
         fc.pre(!text.includes('__proto__'));
         const bytes = Buffer.from(text);
         fc.pre(bytes.toString() === text);
-        for (const shape of [BULK, MAP, ONE, { maxDepth: 64 }]) {
+        for (const shape of [BULK, MAP, TOP, ONE, { maxDepth: 64 }]) {
           const here = outcomeOf(() => readJsonText(bytes, shape));
           if (here === 'INVALID_REQUEST') continue;
           expect(here).toBe(parsed(text));
@@ -174,6 +175,17 @@ describe('reading JSON', () => {
     };
     expect(readJsonText(body, MAP)).toEqual(expected);
     expect(await readLargeJsonText(body, MAP)).toEqual(expected);
+  });
+
+  it('keeps a field of the object beside those of items, wherever it stands', () => {
+    const input = '{"payload": 1.50, "jobs": {"a": 2e999}}';
+    const jobs = '"jobs": {"a": {"payload": 3.0}, "b": {"input": 4}}';
+    for (const text of [`{"input": ${input}, ${jobs}}`, `{${jobs}, "in\\u0070ut" : ${input} }`]) {
+      const read = readJsonText(Buffer.from(text), TOP) as Record<string, unknown>;
+      expect(read.input).toEqual(new JsonText(input, input.length));
+      expect(read.jobs).toEqual({ a: { payload: new JsonText('3.0', 3) }, b: { input: 4 } });
+    }
+    expect(() => readJsonText(Buffer.from('{"input": 1, "input": 2}'), TOP)).toThrow('is given twice');
   });
 
   it('reads a map of ten thousand in slices, each with its own payload', async () => {

@@ -1,3 +1,4 @@
+import type { BatchSubmission } from './batch.js';
 import { parseDuration } from './duration.js';
 import { type FieldError, invalid } from './errors.js';
 import { addAll } from './long-lists.js';
@@ -12,13 +13,15 @@ import {
   DEFAULT_LATE_AFTER,
   DEFAULT_TIMEZONE,
   DEFINITION_FIELDS,
+  JOB_FIELDS,
   type Overlap,
+  RUN_FIELDS,
   type ScheduleDefinition,
   TIMING_FIELDS,
 } from './schedule.js';
 import { ScheduleDefinition as Form } from './schemas/schedule.js';
 import { readFields } from './schemas/validate.js';
-import { completeSubmission, type ParsedSubmission, type SubmissionContext } from './submission.js';
+import { completeSubmission, type ParsedSubmission, readJson, type SubmissionContext } from './submission.js';
 
 /**
  * From what a user wrote about a schedule to one that can be fired. The schema that the documentation shows checks the
@@ -36,9 +39,17 @@ export interface ParsedSchedule {
   readonly overlap: Overlap;
   readonly jitterMs: number;
   readonly lateAfterMs: number;
-  /** The job of an occurrence; its `runAt` means nothing. */
-  readonly job: ParsedSubmission;
+  readonly work: ScheduledWork;
 }
+
+/** What an occurrence runs. */
+export type ScheduledWork =
+  /** Its `runAt` means nothing. */
+  | { readonly kind: 'job'; readonly job: ParsedSubmission }
+  /** The name of a definition, and the input as JSON text. */
+  | { readonly kind: 'workflow'; readonly name: string; readonly input: string | null }
+  /** Its members are checked when they are read. */
+  | { readonly kind: 'batch'; readonly batch: BatchSubmission };
 
 export interface DefinitionContext extends SubmissionContext {
   /** Where `every` counts from when there is no `startAt`. */
@@ -57,7 +68,7 @@ export function parseDefinition(definition: unknown, context: DefinitionContext)
   const table = readTimetable(fields, given, context.createdAt, errors);
   const lateAfterMs = parseDuration(fields.lateAfter ?? DEFAULT_LATE_AFTER)!;
   if (lateAfterMs < 1_000) errors.push({ pointer: '/lateAfter', detail: 'must be at least 1s' });
-  const job = completeSubmission(fields, given, context, { pointer: '', errors });
+  const work = readWork(fields, given, context, errors);
   if (!table || errors.length > 0) throw invalid(errors);
   return {
     table,
@@ -65,8 +76,37 @@ export function parseDefinition(definition: unknown, context: DefinitionContext)
     overlap: fields.overlap ?? 'allow',
     jitterMs: parseDuration(fields.jitter ?? '0s')!,
     lateAfterMs,
-    job,
+    work,
   };
+}
+
+function readWork(
+  fields: ScheduleDefinition,
+  given: Given,
+  context: DefinitionContext,
+  errors: FieldError[],
+): ScheduledWork {
+  const { workflow: name, batch } = fields;
+  if (given.workflow === undefined && given.batch === undefined)
+    return { kind: 'job', job: completeSubmission(fields, given, context, { pointer: '', errors }) };
+  const said = RUN_FIELDS.filter((field) => given[field] !== undefined);
+  if (said.length > 1) {
+    const detail = 'give one of "task", "target", "workflow" and "batch"';
+    errors.push({ pointer: `/${said[1]}`, detail });
+  }
+  const runs = given.workflow === undefined ? 'batch' : 'workflow';
+  const others: readonly (keyof ScheduleDefinition)[] =
+    runs === 'batch' ? [...JOB_FIELDS, 'payload'] : JOB_FIELDS;
+  for (const field of others) {
+    if (given[field] === undefined) continue;
+    errors.push({
+      pointer: `/${field}`,
+      detail: `does not go together with "${runs}": its jobs say so themselves`,
+    });
+  }
+  if (runs === 'batch') return { kind: 'batch', batch: batch ?? { jobs: [] } };
+  const input = readJson(given.payload, context, (detail) => errors.push({ pointer: '/payload', detail }));
+  return { kind: 'workflow', name: name ?? '', input: given.payload === undefined ? null : input };
 }
 
 /** Checks what depends on the present: that occurrences come, and lie further apart than the jitter moves them. */
@@ -183,7 +223,8 @@ export function changed(
   if (TIMING_FIELDS.some((name) => change[name] !== undefined && change[name] !== null)) {
     for (const name of TIMING_FIELDS) delete before[name];
   }
-  if (change.task !== undefined && change.task !== null) delete before.target;
-  if (change.target !== undefined && change.target !== null) delete before.task;
+  if (RUN_FIELDS.some((name) => change[name] !== undefined && change[name] !== null)) {
+    for (const name of RUN_FIELDS) delete before[name];
+  }
   return normalise({ ...before, ...change });
 }

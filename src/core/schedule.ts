@@ -1,3 +1,4 @@
+import type { BatchSubmission } from './batch.js';
 import type { Duration } from './duration.js';
 import type { JobTemplate } from './job.js';
 import type { Dst } from './schedule/timetable.js';
@@ -31,8 +32,12 @@ export interface ScheduleTimes {
   readonly endAt?: string;
 }
 
-/** A schedule as people write it, apart from its name. */
+/** A schedule as people write it, apart from its name. It runs one of `task`, `target`, `workflow` and `batch`. */
 export interface ScheduleDefinition extends ScheduleTimes, JobTemplate {
+  /** The name of the workflow definition that each occurrence starts, with `payload` as its input. */
+  readonly workflow?: string;
+  /** The jobs that each occurrence starts together. */
+  readonly batch?: BatchSubmission;
   /** Each occurrence is delayed by a random time up to this. */
   readonly jitter?: Duration;
   /** Which occurrences still run after downtime; default `latest`. */
@@ -57,7 +62,22 @@ export const DEFINITION_FIELDS = [
   'lateAfter',
   'task',
   'target',
+  'workflow',
+  'batch',
   'payload',
+  'queue',
+  'priority',
+  'retry',
+  'timeout',
+  'delivery',
+  'concurrencyKey',
+  'requires',
+] as const satisfies readonly (keyof ScheduleDefinition)[];
+
+/** What says what a schedule runs. */
+export const RUN_FIELDS = ['task', 'target', 'workflow', 'batch'] as const;
+/** What a definition says of a single job, and of nothing else. */
+export const JOB_FIELDS = [
   'queue',
   'priority',
   'retry',

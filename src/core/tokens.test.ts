@@ -29,6 +29,12 @@ describe('the token of an attempt', () => {
     expect(verifyAttemptToken(secret, token, NOW)).toEqual(claims);
   });
 
+  it('says what the key of its worker is restricted to', () => {
+    const limited = { ...claims, limits: { queues: ['mail'], tasks: null } };
+    const signed = signAttemptToken(secret, limited, NOW + 60_000, NOW);
+    expect(verifyAttemptToken(secret, signed, NOW)).toEqual(limited);
+  });
+
   it('keeps any tenant, job and fence as they are', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.uuid(), fc.nat(2 ** 31 - 1), (tenant, jobId, fence) => {

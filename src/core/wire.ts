@@ -331,6 +331,9 @@ export interface ScheduleView extends ScheduleDefinition {
   /** The newest occurrence that was due, and its job if it got one. */
   readonly lastAt: string | null;
   readonly lastJobId: string | null;
+  /** The workflow, or the batch, of that occurrence; missing for schedules that run neither. */
+  readonly lastWorkflowId?: string;
+  readonly lastBatchId?: string;
   /** How the job of `lastAt`, or else its newest one, fares; null when there is none or its history was removed, missing in lists. */
   readonly lastJob?: LastJob | null;
   readonly createdAt: string;
@@ -383,7 +386,10 @@ export type OccurrenceState = (typeof OCCURRENCE_STATES)[number];
 export interface OccurrenceView {
   readonly at: string;
   readonly state: OccurrenceState;
+  /** Its job; of a workflow or batch, the first of its jobs. */
   readonly jobId?: string;
+  readonly workflowId?: string;
+  readonly batchId?: string;
   /** Milliseconds between due time and start. */
   readonly lateBy?: number;
   readonly reason?: string;
@@ -430,6 +436,18 @@ export const COUNTERS = [
   'staleFailures',
   'occurrencesLate',
   'occurrencesMissed',
+  'workflowsSubmitted',
+  'workflowsRetried',
+  'workflowsSucceeded',
+  'workflowsFailed',
+  'workflowsCancelled',
+  'stepsSkipped',
+  'batchesSubmitted',
+  'batchesStarted',
+  'batchesSucceeded',
+  'batchesFailed',
+  'batchesCancelled',
+  'batchesTimedOut',
 ] as const;
 export type Counter = (typeof COUNTERS)[number];
 export type Counts = Readonly<Record<Counter, number>>;

@@ -95,7 +95,7 @@ export interface WorkflowSubmission {
   readonly name: string;
   /** A second submission with the same key gets the same workflow. */
   readonly key?: string;
-  /** What `{"$from": "input.path"}` in the payloads of steps means. */
+  /** What `$from` of `input.path` in the payloads of steps means. */
   readonly input?: unknown;
   readonly jobs: WorkflowSteps;
   /** Default `continue`. */
@@ -112,7 +112,7 @@ export interface WorkflowStart {
   readonly version?: number;
   /** A second start with the same key gets the same workflow. */
   readonly key?: string;
-  /** What `{"$from": "input.path"}` in the payloads of steps means. */
+  /** What `$from` of `input.path` in the payloads of steps means. */
   readonly input?: unknown;
 }
 

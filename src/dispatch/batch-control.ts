@@ -7,6 +7,7 @@ import { findBatch, type OpenBatch, readEndedMembers } from '../store/batch-rows
 import type { Queryable } from '../store/database.js';
 import { cancelBatch, retryBatch } from '../store/end-batch.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
+import type { JobRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { toWaiting } from '../store/read-backlog.js';
 import type { Requested } from '../store/requested.js';
@@ -47,9 +48,19 @@ export class BatchControl {
         await storeBatch(db, state.term, batch, rows, made.names, now);
       }),
     );
-    const members = rows.map((row) => ({ ...toWaiting(row), row: null }));
-    await this.takeIn(new Gang(batch, members), 'batch.submitted');
+    await this.takeInNew(batch, rows);
     return { registered: null, fresh: jobs };
+  }
+
+  /** Adds a batch that the leader has made by itself, for a schedule. */
+  async stored(batch: NewBatch, rows: readonly JobRow[]): Promise<void> {
+    this.state.addedJobs.note(batch.tenant, 0, rows.length);
+    await this.takeInNew(batch, rows);
+  }
+
+  private takeInNew(batch: NewBatch, rows: readonly JobRow[]): Promise<void> {
+    const members = rows.map((row) => ({ ...toWaiting(row), row: null }));
+    return this.takeIn(new Gang(batch, members), 'batch.submitted');
   }
 
   /** Cancels a batch: one that waits ends at once, one that runs when its workers have confirmed. */

@@ -312,8 +312,8 @@ const claimFromMemory: Claim = async (...args) => {
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
   return (entry, claim, poll) => {
     if (refused.has(entry.id)) return null;
-    const { definition, payload, schedule = null, workflow = null } = entry.row!;
-    if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition, schedule) };
+    const { definition, payload, workflow = null } = entry.row!;
+    if (last?.definition !== definition) last = { definition, facts: factsOfNew(definition, entry.row!) };
     const { target, traceparent } = definition;
     const running = new Running(entry, last.facts, claim);
     return { running, work: { payload, target, traceparent, workflow }, poll };

@@ -54,7 +54,7 @@ export class DirectStart {
       const work = { payload: row.payload, target, traceparent, workflow: null };
       const waiting = toWaiting(row);
       if (state.events.isHeard) state.events.submitted([waiting]);
-      const running = new Running({ ...waiting, row: null }, factsOfNew(row.definition, null), claim);
+      const running = new Running({ ...waiting, row: null }, factsOfNew(row.definition, {}), claim);
       orphans = handOver(state, [{ running, work, poll }], this.onOrphans);
       return true;
     } catch (error) {

@@ -13,8 +13,9 @@ import { readClusterState } from '../store/cluster-state.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
 import type { JobRow } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
-import type { Waiting } from '../store/read-backlog.js';
+import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
+import type { NewWorkflow } from '../store/submit-workflow.js';
 import { Workflows } from '../workflow/workflows.js';
 import { Admitter } from './admitter.js';
 import { AuditChain } from './audit-chain.js';
@@ -24,7 +25,7 @@ import { CancelRequests } from './cancel-requests.js';
 import { Claimer } from './claimer.js';
 import { DirectStart } from './direct-start.js';
 import { DispatchSettings } from './dispatch-settings.js';
-import type { EventRecorder, TasksOfJobs } from './event-recorder.js';
+import type { EventRecorder, ToldOfJobs } from './event-recorder.js';
 import { Expirer } from './expirer.js';
 import { type EndListener, Finisher } from './finisher.js';
 import { GangKeeper } from './gang-keeper.js';
@@ -46,6 +47,12 @@ export interface Report extends FencedJob {
   readonly tenant: string;
   readonly end: AttemptEnd;
   readonly startedAt: number | null;
+}
+
+/** What a hint brings for those who listen. */
+interface ForEvents {
+  readonly told?: ToldOfJobs | undefined;
+  readonly workflows?: readonly { readonly id: string; readonly tenant: string }[] | undefined;
 }
 
 /** What a dispatcher is made from. */
@@ -130,7 +137,13 @@ export class Dispatcher {
     this.keyed = new KeyedSubmissions(this.state, parts.onStartBefore);
     this.settings = new DispatchSettings(this.state);
     this.directStart = new DirectStart(this.state, (orphans) => this.giveBack(orphans));
-    this.schedules = new Schedules(this.state, (tenant, jobId) => this.jobControl.cancel(tenant, jobId));
+    this.schedules = new Schedules(this.state, {
+      cancelJob: (tenant, id) => this.jobControl.cancel(tenant, id),
+      cancelWorkflow: (tenant, id) => this.workflows.cancel(tenant, id),
+      cancelBatch: (tenant, id) => this.batches.cancel(tenant, id),
+      workflowStored: (workflow) => this.workflowStored(workflow),
+      batchStored: (batch, members) => this.batches.stored(batch, members),
+    });
     this.workflows = new Workflows(
       this.state,
       (tenant, jobId) => this.jobControl.cancel(tenant, jobId),
@@ -221,6 +234,20 @@ export class Dispatcher {
     ];
   }
 
+  /** Takes the jobs of a workflow in that the leader has stored by itself. */
+  private async workflowStored(workflow: NewWorkflow): Promise<void> {
+    const { state } = this;
+    const { tenant, steps } = workflow;
+    if (state.events.isHeard) state.events.workflow('workflow.submitted', workflow, 'running');
+    const later = steps.filter(({ admitAt }) => admitAt !== null);
+    for (const { row } of steps) this.expirer.expect(row.definition.start_before);
+    if (later.some(({ blocked, held }) => !blocked && !held)) this.admitter.wake();
+    if (later.some(({ wakeAt }) => wakeAt !== null)) this.workflows.wakeSteps();
+    state.addedJobs.note(tenant, 0, later.length);
+    const live = steps.filter(({ admitAt }) => admitAt === null);
+    await state.admitNew(live.map(({ row }) => toWaiting(row)));
+  }
+
   private giveBack(orphans: readonly Running[]): void {
     this.workers.giveBack(orphans).catch((error: unknown) => {
       // They stay claimed by a session that has ended, and become lost after the worker timeout.
@@ -234,24 +261,28 @@ export class Dispatcher {
   }
 
   /**
-   * Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`; for events, the
-   * tasks of those that come without their rows.
+   * Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`; for events, what
+   * is known of those that come without their rows, and workflows.
    */
   async hint(
     jobs: readonly Waiting[],
     startBefore: number | null = null,
-    tasks?: TasksOfJobs,
+    { told, workflows = [] }: ForEvents = {},
   ): Promise<void> {
+    const { events } = this.state;
     this.expirer.expect(startBefore);
-    if (this.state.events.isHeard) await this.tellSubmitted(jobs, tasks);
+    if (events.isHeard) {
+      for (const workflow of workflows) events.workflow('workflow.submitted', workflow, 'running');
+      await this.tellSubmitted(jobs, told);
+    }
     await this.backlogReader.hint(jobs);
   }
 
   /** Told before they can start. The look-back tells nothing: it may find a job more than once. */
-  private async tellSubmitted(jobs: readonly Waiting[], tasks?: TasksOfJobs): Promise<void> {
+  private async tellSubmitted(jobs: readonly Waiting[], told?: ToldOfJobs): Promise<void> {
     const { directory, events } = this.state;
     if (!jobs.every((job) => directory.knows(job))) await directory.learn(jobs);
-    events.submitted(jobs, tasks);
+    events.submitted(jobs, told);
   }
 
   /** Ends attempts; answers for each whether it counted. None outside the limits does. */

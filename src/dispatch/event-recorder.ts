@@ -4,6 +4,7 @@ import { PunctualError } from '../core/errors.js';
 import { EventRing, ringEntry, ringLimits } from '../core/event-ring.js';
 import { ALL_TENANTS, type EventType, eventId, serverSentEvent } from '../core/events.js';
 import type { JobError } from '../core/job.js';
+import type { WorkflowState } from '../core/workflow.js';
 import type { EndedJob } from '../store/ended-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { Directory } from './directory.js';
@@ -33,6 +34,8 @@ interface Subject {
   readonly queue?: string | undefined;
   readonly task?: string | undefined;
   readonly schedule?: string | undefined;
+  readonly workflow?: string | undefined;
+  readonly batch?: string | undefined;
   readonly operator?: true | undefined;
 }
 
@@ -48,8 +51,11 @@ class HeardRing {
   ) {}
 }
 
-/** Tasks by the ids of their jobs. */
-export type TasksOfJobs = ReadonlyMap<string, string | null | undefined>;
+/** What is told of jobs that came without their rows, by their ids. */
+export type ToldOfJobs = ReadonlyMap<
+  string,
+  { readonly task?: string | null | undefined; readonly workflow?: string | null | undefined }
+>;
 
 /** A ring that somebody hears. */
 export interface Hearing {
@@ -110,13 +116,18 @@ export class EventRecorder {
     for (const heard of [...this.rings.values()]) this.drop(heard);
   }
 
-  /** Jobs that the leader was told of after they were stored, and the tasks of those without their rows. */
-  submitted(jobs: readonly Waiting[], tasks?: TasksOfJobs): void {
+  /** Jobs that the leader was told of after they were stored, and what is known of those without their rows. */
+  submitted(jobs: readonly Waiting[], told?: ToldOfJobs): void {
     for (const job of jobs) {
       if (job.fence !== 1 || !this.wants(job.tenant)) continue;
       // Never the handler that it needs: a task may be defined with another one, and an inline target has no task.
-      const task = job.row ? job.row.definition.task : tasks?.get(job.id);
-      const about = { job: job.id, queue: this.queueName(job.queue), task: task || undefined };
+      const { task, workflow } = job.row
+        ? { task: job.row.definition.task, workflow: job.row.workflow }
+        : (told?.get(job.id) ?? {});
+      const about = {
+        ...{ job: job.id, queue: this.queueName(job.queue) },
+        ...{ task: task || undefined, workflow: workflow || undefined },
+      };
       this.tell('job.submitted', job.tenant, about, ',"state":"pending"');
     }
   }
@@ -146,13 +157,15 @@ export class EventRecorder {
 
   /** Jobs that ended without a further attempt. */
   endedWaiting(jobs: readonly EndedJob[]): void {
-    for (const { id, tenant, state, task, queueName, schedule, error } of jobs) {
+    for (const { id, tenant, state, task, queueName, schedule, error, workflow, batch } of jobs) {
       if (!this.wants(tenant)) continue;
       const about = {
         job: id,
         queue: queueName ?? undefined,
         task: task ?? undefined,
         schedule: schedule ?? undefined,
+        workflow: workflow ?? undefined,
+        batch: batch ?? undefined,
       };
       const reason = error ? (JSON.parse(error) as JobError) : null;
       this.tell(`job.${state}`, tenant, about, `,"state":"${state}"${codeText(reason)}`);
@@ -165,11 +178,21 @@ export class EventRecorder {
     tenant: string,
     jobs: Iterable<string>,
     change: string,
-    place?: { readonly queue: string; readonly task: string | null },
+    place?: {
+      readonly queue: string;
+      readonly task: string | null;
+      readonly workflow: string | null;
+      readonly batch: string | null;
+    },
   ): void {
     if (!this.wants(tenant)) return;
-    const { queue, task } = place ?? {};
-    const about = { ...(queue !== undefined && { queue }), ...(task && { task }) };
+    const { queue, task, workflow, batch } = place ?? {};
+    const about = {
+      ...(queue !== undefined && { queue }),
+      ...(task && { task }),
+      ...(workflow && { workflow }),
+      ...(batch && { batch }),
+    };
     for (const job of jobs) this.tell('job.changed', tenant, { job, ...about }, `,"change":"${change}"`);
   }
 
@@ -177,8 +200,18 @@ export class EventRecorder {
     type: Extract<EventType, `batch.${string}`>,
     { id, tenant }: { readonly id: string; readonly tenant: string },
     state: BatchState,
+    change?: 'cancel' | 'failure',
   ): void {
-    this.tell(type, tenant, {}, `,"batch":"${id}","state":"${state}"`);
+    this.tell(type, tenant, { batch: id }, `,"state":"${state}"${changeText(change)}`);
+  }
+
+  workflow(
+    type: Extract<EventType, `workflow.${string}`>,
+    { id, tenant }: { readonly id: string; readonly tenant: string },
+    state: WorkflowState,
+    change?: 'cancel' | 'failure' | 'hold' | 'release',
+  ): void {
+    this.tell(type, tenant, { workflow: id }, `,"state":"${state}"${changeText(change)}`);
   }
 
   queue(type: 'queue.paused' | 'queue.resumed' | 'queue.changed', tenant: string, queue: string): void {
@@ -199,6 +232,11 @@ export class EventRecorder {
     this.tell('schedule.fired', tenant, { schedule, job: job.id, task: job.task ?? undefined }, '');
   }
 
+  firedRun(tenant: string, schedule: string, run: { workflow: string } | { batch: string }): void {
+    const [[kind, id]] = Object.entries(run) as [[string, string]];
+    this.tell('schedule.fired', tenant, { schedule }, `,"${kind}":"${id}"`);
+  }
+
   missed(tenant: string, schedule: string, count: number): void {
     this.tell('schedule.missed', tenant, { schedule }, `,"count":${count}`);
   }
@@ -213,12 +251,14 @@ export class EventRecorder {
 
   private attempt(type: EventType, running: Running, more: string): void {
     if (!this.wants(running.tenant)) return;
-    const { task, schedule } = running.facts;
+    const { task, schedule, workflow, batch } = running.facts;
     const about = {
       job: running.id,
       queue: this.queueName(running.queue),
       task: task ?? undefined,
       schedule: schedule ?? undefined,
+      workflow: workflow ?? undefined,
+      batch: batch ?? undefined,
     };
     const attempt = `,"attempt":${running.fence},"worker":"${running.worker}"`;
     this.tell(type, running.tenant, about, attempt + more);
@@ -246,13 +286,15 @@ export class EventRecorder {
   private tell(type: EventType, tenant: string, about: Subject, more: string): void {
     const rings = this.ringsOf(tenant);
     if (rings.length === 0) return;
-    const { job, queue, task, schedule } = about;
+    const { job, queue, task, schedule, workflow, batch } = about;
     let body = `"type":"${type}","at":"${this.at()}"`;
     if (tenant !== ALL_TENANTS) body += `,"tenant":"${tenant}"`;
     if (job !== undefined) body += `,"job":"${job}"`;
     if (queue !== undefined) body += `,"queue":"${queue}"`;
     if (task !== undefined) body += `,"task":"${task}"`;
     if (schedule !== undefined) body += `,"schedule":"${schedule}"`;
+    if (workflow !== undefined) body += `,"workflow":"${workflow}"`;
+    if (batch !== undefined) body += `,"batch":"${batch}"`;
     body += more;
     for (const heard of rings) {
       const id = eventId(this.epoch, heard.ring.last + 1);
@@ -308,6 +350,10 @@ export class EventRecorder {
     this.isHeard = this.rings.size > 0;
     this.limits = ringLimits(this.rings.size);
   }
+}
+
+function changeText(change: string | undefined): string {
+  return change === undefined ? '' : `,"change":"${change}"`;
 }
 
 function codeText(error: JobError | null): string {

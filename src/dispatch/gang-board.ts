@@ -45,7 +45,10 @@ export class GangBoard {
   private readonly queues = new Map<number, number>();
   private readonly needs = new Map<number, number>();
 
-  constructor(private readonly clock: Pick<Clock, 'now'>) {}
+  constructor(
+    private readonly clock: Pick<Clock, 'now'>,
+    readonly mostMembers = MAX_MEMBERS_IN_MEMORY,
+  ) {}
 
   /** Whether any gang waits that is due. */
   get isWaiting(): boolean {
@@ -69,7 +72,7 @@ export class GangBoard {
 
   /** Whether no further gang is taken into memory. */
   get isFull(): boolean {
-    return this.members >= MAX_MEMBERS_IN_MEMORY;
+    return this.members >= this.mostMembers;
   }
 
   /** Something has changed that gangs may wait for: slots, workers, limits. */

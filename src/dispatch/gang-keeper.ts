@@ -10,6 +10,7 @@ import {
   type OpenBatch,
   readEndedMembers,
   readOpenBatches,
+  readOverdueBatches,
   readWaitingMembers,
 } from '../store/batch-rows.js';
 import { cancelClaims } from '../store/claims.js';
@@ -224,6 +225,7 @@ export class GangKeeper implements GangListener {
     const canRead = () => gangs.hasMore && !gangs.isFull && !state.isOver;
     if (canRead()) await this.readWaiting();
     const now = state.clock.now();
+    if (gangs.hasMore && gangs.isFull) await this.expireUnread(now);
     gangs.takeDue();
     this.timer.arm(gangs.nextDueAt);
     for (const gang of [...gangs.waiting]) {
@@ -268,6 +270,8 @@ export class GangKeeper implements GangListener {
   /** Cancels what is left of a run. In its change. */
   async stopRest(run: GangRun): Promise<void> {
     const { state } = this;
+    if (state.events.isHeard && !run.isStopped)
+      state.events.batch('batch.stopping', run, 'running', run.isCancelled ? 'cancel' : 'failure');
     for (let left = [...run.left.keys()]; left.length > 0; ) {
       const mine = left.filter((id) => run.left.get(id) && state.turns.tryTake(id));
       if (mine.length === 0) await state.turns.untilFree(left[0]!);
@@ -318,6 +322,15 @@ export class GangKeeper implements GangListener {
       state.tellEnd(id);
       if (state.events.isHeard) state.events.batch('batch.cancelled', { id, tenant }, 'cancelled');
     });
+  }
+
+  /** Fails batches in time that memory has no room for. */
+  private async expireUnread(now: number): Promise<void> {
+    const { gangs, reads } = this.state;
+    for (const batch of await readOverdueBatches(reads, this.unread, now, READ_AT_ONCE)) {
+      const gang = gangs.find(batch.id) ? null : await this.fetch(batch);
+      if (gang) await this.expire(gang);
+    }
   }
 
   private async expire(gang: Gang): Promise<void> {

@@ -201,8 +201,16 @@ export class GangStarter {
       return false;
     }
     const waiting = new Map(members.map((running) => [running.id, running.waitingAgain(running.runAt)]));
-    // Memory may have forgotten names that only running jobs have.
-    await state.directory.learn(members);
+    try {
+      // Memory may have forgotten names that only running jobs have.
+      await state.directory.learn(members);
+    } catch (error) {
+      // The table says that it waits, and memory that it runs: only a new term, which reads it, can tell.
+      state.doubt(
+        `batch ${run.id} could not be taken in after its start was taken back: ${messageOf(error)}`,
+      );
+      return false;
+    }
     state.gangs.forget(run);
     for (const running of members) state.endRunning(running);
     state.addedJobs.note(run.tenant, 0, members.length);
@@ -212,6 +220,7 @@ export class GangStarter {
     );
     gang.notBefore = state.clock.steady() + AFTER_VOID_MS;
     state.gangs.add(gang);
+    if (state.events.isHeard) state.events.batch('batch.waiting', gang, 'pending');
     state.log.info(
       { batch: run.id },
       'the start of a batch was taken back, because a worker is gone or refused',

@@ -66,9 +66,11 @@ export class LeaderFigures {
         batchesWaiting: state.gangs.waitingCount,
         batchesRunning: state.gangs.running.size,
         slotsKept: state.gangs.slotsKept(sessions.values(), state.clock.steady()),
+        endsPending: state.workflowMeters.endsPending(),
       },
       queues,
       attempts: state.meters.figures(),
+      workflows: state.workflowMeters.figures(),
     };
   }
 

@@ -15,6 +15,7 @@ import { lookAtLease } from '../store/lease.js';
 import { PatientReads } from '../store/patient-reads.js';
 import { readWaiting, type Waiting } from '../store/read-backlog.js';
 import { TaskDefinitions } from '../store/task-definitions.js';
+import { WorkflowMeters } from '../workflow/workflow-meters.js';
 import { AddedJobs } from './added-jobs.js';
 import { AttemptMeters } from './attempt-meters.js';
 import { Backlog } from './backlog.js';
@@ -80,6 +81,7 @@ export class LeaderState {
   readonly backlog: Backlog;
   readonly fitness: Fitness;
   readonly meters: AttemptMeters;
+  readonly workflowMeters = new WorkflowMeters();
   /** What is told to those who listen to events. */
   readonly events: EventRecorder;
   /** Jobs that the leader adds by itself, for the quotas of their tenants. */

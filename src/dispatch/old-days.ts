@@ -41,7 +41,8 @@ export class OldDays {
     private readonly alone: <T>(work: () => Promise<T>) => Promise<T>,
   ) {}
 
-  async runOnce(): Promise<void> {
+  /** Answers how many tables were dropped. */
+  async runOnce(): Promise<number> {
     const { state } = this;
     // Whole days, so that a workflow and its jobs leave together.
     const before = dayBegin(state.clock.now() - state.config.historyRetention);
@@ -51,6 +52,7 @@ export class OldDays {
     if (removed > 0) state.log.info({ removed }, 'old days were removed from history');
     this.goneBefore = Math.min(before, await oldestDay(state.hot));
     while (await state.write(() => forgetWorkflows(state.hot, state.term, this.goneBefore)));
+    return removed;
   }
 
   /** Moves the jobs of a day that are needed for longer. */

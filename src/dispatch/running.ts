@@ -4,7 +4,7 @@ import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
 import type { RunningJob } from '../core/transition.js';
 import type { ClaimedJob } from '../store/claim-jobs.js';
 import type { StoredClaim, Work } from '../store/claims.js';
-import type { StoredDefinition } from '../store/job-row.js';
+import type { JobRow, StoredDefinition } from '../store/job-row.js';
 import type { Cursor, Waiting } from '../store/read-backlog.js';
 import type { RunningList } from './running-list.js';
 
@@ -22,6 +22,9 @@ export interface JobFacts {
   readonly lateBy: number | null;
   /** The name of the schedule that made the job. */
   readonly schedule: string | null;
+  /** The workflow that it is a step of, and the batch that it is a member of. */
+  readonly workflow: string | null;
+  readonly batch: string | null;
 }
 
 /** A claim: its worker, time and term. Jobs that were claimed together share the object. */
@@ -169,7 +172,7 @@ function parseBackoff(text: string | null): Backoff {
 }
 
 /** The facts of a job as its claim returned them. */
-export function factsOf(job: Omit<ClaimedJob, keyof Work>): JobFacts {
+export function factsOf(job: Omit<ClaimedJob, Exclude<keyof Work, 'workflow'>>): JobFacts {
   return {
     task: job.task,
     timeoutMs: job.timeoutMs,
@@ -182,11 +185,16 @@ export function factsOf(job: Omit<ClaimedJob, keyof Work>): JobFacts {
     runAt: job.runAt,
     lateBy: job.lateBy,
     schedule: job.schedule,
+    workflow: job.workflow,
+    batch: job.batch,
   };
 }
 
 /** The facts of a job that has just been stored. */
-export function factsOfNew(definition: StoredDefinition, schedule: string | null): JobFacts {
+export function factsOfNew(
+  definition: StoredDefinition,
+  { schedule, workflow }: Pick<JobRow, 'schedule' | 'workflow'>,
+): JobFacts {
   return {
     task: definition.task,
     timeoutMs: definition.timeout_ms,
@@ -198,7 +206,9 @@ export function factsOfNew(definition: StoredDefinition, schedule: string | null
     backoff: parseBackoff(definition.backoff),
     runAt: definition.run_at,
     lateBy: null,
-    schedule,
+    schedule: schedule ?? null,
+    workflow: workflow ?? null,
+    batch: null,
   };
 }
 

@@ -63,7 +63,8 @@ export class Upkeep {
       every(MINUTE_MS, 'publish limits', () => this.publishLimits(), 0),
       every(MINUTE_MS, 'fold counts', () => this.foldCounts()),
       every(MINUTE_MS, 'make days', () => this.makeDays()),
-      every(MINUTE_MS, 'remove days', () => this.oldDays.runOnce()),
+      // After days were made: no day can be detached while another one is attached.
+      every(MINUTE_MS, 'remove days', () => this.removeDays(), 2 * AFTER_TAKEOVER_MS),
       every(MINUTE_MS, 'forget old', () => this.forgetOld()),
       every(MINUTE_MS, 'forget versions', () => this.forgetVersions()),
       every(MINUTE_MS, 'forget workers', () => this.forgetWorkers()),
@@ -104,6 +105,11 @@ export class Upkeep {
   private async makeDays(): Promise<void> {
     const { state } = this;
     await state.write(() => makePartitionsAhead(state.hot, state.term, state.clock.now()));
+  }
+
+  /** Batches leave with the jobs of their days. */
+  private async removeDays(): Promise<void> {
+    if ((await this.oldDays.runOnce()) > 0) await this.forgetOld();
   }
 
   private async forgetOld(): Promise<void> {

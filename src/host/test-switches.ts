@@ -21,6 +21,8 @@ export const FENCES = [
   'attempt',
   /** The statement that ends an attempt checks the fence against the claim. */
   'claimed-fence',
+  /** The statement that adds steps to a workflow checks the fence of the attempt that adds them against the claim. */
+  'adding-fence',
   /** A worker is told that its result is accepted only after the commit. */
   'commit-first',
   /** A leader that does not know the outcome of its write takes a new term. */

@@ -285,10 +285,10 @@ export class RunningShard implements Shard {
       submitKeyed: async (jobs, made, now, keep) => (await this.leader()).keyed.submit(jobs, made, now, keep),
       directStart: async (row, names, isCounted) =>
         (await this.currentLeader()?.submit(row, names, isCounted)) ?? false,
-      hint: async (jobs, startBefore) => {
+      hint: async (jobs, startBefore, workflows) => {
         const leader = this.currentLeader();
-        if (leader) await leader.hint(jobs, startBefore);
-        else this.hints?.send({ jobs, startBefore });
+        if (leader) await leader.hint(jobs, startBefore, { workflows });
+        else this.hints?.send({ jobs, startBefore, ...(workflows && { workflows }) });
       },
     });
   }

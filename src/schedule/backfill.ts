@@ -4,15 +4,14 @@ import type { ParsedSchedule } from '../core/schedule-definition.js';
 import { type PassedOverRow, putBackPassedOver, readRuns, takePassedOver } from '../store/backfill.js';
 import { Batcher } from '../store/batcher.js';
 import type { Queryable } from '../store/database.js';
-import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
+import { recordOccurrences } from '../store/fire-occurrences.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
-import { leaderTransaction } from '../store/leader-statement.js';
 import { ledgerKnownSince } from '../store/occurrences.js';
-import { toWaiting } from '../store/read-backlog.js';
 import type { ScheduleRow } from '../store/schedules.js';
-import type { OccurrenceFirer } from './occurrence-firer.js';
-import { FIRE_AHEAD_MS, planJob, ranRow } from './plan-firing.js';
-import { type ScheduleLeader, tellFired } from './schedule-leader.js';
+import { MAX_GRAPH_JOBS, type OccurrenceFirer } from './occurrence-firer.js';
+import { FIRE_AHEAD_MS, type GoodRun, planRun, ranRow } from './plan-firing.js';
+import type { ScheduleLeader } from './schedule-leader.js';
+import { sizeOf } from './scheduled-runs.js';
 
 /** Occurrences that one request may run. */
 const MAX_BACKFILL = 10_000;
@@ -53,14 +52,17 @@ export async function backfill(
     if (!runs.has(at)) missing.push(at);
   }
   if (dryRun) return { occurrences: missing };
-  const size = parsed.job.payload.length + 256;
-  const batcher = new Batcher<number>(LIMITS, () => size);
+  const run = await firer.runs.load(schedule.tenant, parsed.work);
+  if (run.kind === 'refused') throw run.error;
+  const { jobs, bytes } = sizeOf(run);
+  const items = Math.max(1, Math.min(LIMITS.items, Math.floor(MAX_GRAPH_JOBS / jobs)));
+  const batcher = new Batcher<number>({ ...LIMITS, items }, () => bytes);
   await batcher.run(
     missing,
     (ats) => {
       const isLast = ats.at(-1) === missing.at(-1);
       const keepIt = keep && isLast ? (db: Queryable) => keep(db, { occurrences: missing }) : undefined;
-      return fill(leader, firer, schedule, parsed, ats, keepIt);
+      return fill(leader, firer, { schedule, parsed, run }, ats, keepIt);
     },
     // All jobs are alike: an error about one holds for all.
     (_, error) => Promise.reject(error),
@@ -86,34 +88,28 @@ async function mustBeKnown(leader: ScheduleLeader, schedule: ScheduleRow, from: 
 async function fill(
   leader: ScheduleLeader,
   firer: OccurrenceFirer,
-  schedule: ScheduleRow,
-  parsed: ParsedSchedule,
+  { schedule, parsed, run }: { schedule: ScheduleRow; parsed: ParsedSchedule; run: GoodRun },
   ats: readonly number[],
   keep: Keep<void> | undefined,
 ): Promise<void> {
   const now = leader.clock.now();
   const first = ats[0]!;
   const last = ats.at(-1)!;
-  const planned = ats.map((at) => planJob(parsed, at, now, now));
-  const jobs = await firer.makeJobs(planned.map((job) => ({ schedule, job })));
+  const planned = ats.map((at) => planRun(run, at, now, now));
   // No lateness check: work of the past is always late.
-  const rows = planned.map((job) =>
-    ranRow(schedule, parsed, job, now, { reason: 'backfill', judgeAt: null }),
+  const rows = planned.map((each) =>
+    ranRow(schedule, parsed, each, now, { reason: 'backfill', judgeAt: null }),
   );
-  const made = await leader.write(() =>
-    leaderTransaction(leader.hot, leader.term, async (db) => {
-      const passedOver = await takePassedOver(db, schedule.id, first, last);
-      const left = passedOver.flatMap((row) => remainders(parsed, row, ats));
-      await putBackPassedOver(db, schedule, left);
-      const recorded = await recordOccurrences(db, rows, now);
-      const made = jobs.filter((job) => recorded.has(job.row.id));
-      await insertScheduledJobs(db, made, now);
-      await keepLast(db, keep, undefined);
-      return made;
-    }),
-  );
-  tellFired(leader, made);
-  await leader.admitNew(made.map(({ row }) => toWaiting(row)));
+  const making = planned.map((each) => ({ schedule, planned: each }));
+  const stored = await firer.write(making, async (db, made) => {
+    const passedOver = await takePassedOver(db, schedule.id, first, last);
+    const left = passedOver.flatMap((row) => remainders(parsed, row, ats));
+    await putBackPassedOver(db, schedule, left);
+    const inserted = await firer.insert(db, made, await recordOccurrences(db, rows, now), now);
+    await keepLast(db, keep, undefined);
+    return inserted;
+  });
+  await firer.stored(stored);
 }
 
 /** What remains of a row of passed-over occurrences when the given ones, all in a range, are run. */

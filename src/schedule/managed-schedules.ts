@@ -84,10 +84,7 @@ async function plan(
     const definition = normalise(input);
     const isSame = found?.definition === JSON.stringify(definition);
     if (!isSame)
-      addAll(
-        errors,
-        errorsOf(() => changes.check(definition), `/schedules/${i}`),
-      );
+      addAll(errors, await errorsOf(() => changes.check(owner.tenant, definition), `/schedules/${i}`));
     planned.push({ name, definition, paused, step: isSame ? 'none' : found ? 'change' : 'create' });
   }
   if (errors.length > 0) throw invalid(errors);
@@ -138,9 +135,9 @@ async function write(
   }
 }
 
-function errorsOf(check: () => void, pointer: string): readonly FieldError[] {
+async function errorsOf(check: () => Promise<void>, pointer: string): Promise<readonly FieldError[]> {
   try {
-    check();
+    await check();
     return [];
   } catch (error) {
     if (!(error instanceof PunctualError) || error.errors.length === 0) throw error;

@@ -13,7 +13,7 @@ import {
 } from '../store/fire-occurrences.js';
 import { toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import { Names } from '../store/names.js';
+import { Names, StaleNamesError } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
 import { readPrevious } from '../store/read-overlap.js';
 import { readDueSchedules, type ScheduleRow } from '../store/schedules.js';
@@ -21,17 +21,22 @@ import { ParsedSchedules, tasksOfStored } from './parsed-schedules.js';
 import {
   FIRE_AHEAD_MS,
   type FiringPlan,
+  type GoodRun,
   NO_PREVIOUS,
-  type PlannedJob,
+  type PlannedRun,
   type Previous,
   planFiring,
+  type RunIds,
 } from './plan-firing.js';
-import { type CancelJob, type ScheduleLeader, tellFired } from './schedule-leader.js';
+import { type RunControl, type ScheduleLeader, tellFired } from './schedule-leader.js';
+import { type MadeRun, type PlannedGraph, ScheduledRuns, sizeOf } from './scheduled-runs.js';
 
 /** Schedules, and bytes of jobs, that one transaction fires: it must be short, however much is due. */
 const LIMITS = { items: 1_000, bytes: 8 * 1024 * 1024 };
 /** Occurrences that one transaction fires, as a multiple of its schedules. */
 const RUNS_PER_SCHEDULE = 2;
+/** Jobs of workflows and batches that one transaction stores; a single one may have as many. */
+export const MAX_GRAPH_JOBS = 10_000;
 /** Jobs that are cancelled at the same time (`overlap: cancel-previous`). */
 const CANCELS = 50;
 /** How long until a schedule that cannot be fired is tried again. */
@@ -59,15 +64,17 @@ const IN_TIME: FireOptions = { aheadMs: FIRE_AHEAD_MS, heedJitter: true };
  */
 export class OccurrenceFirer {
   readonly parsedSchedules: ParsedSchedules;
+  readonly runs: ScheduledRuns;
   private readonly names: Names;
   private readonly batcher = new Batcher<ScheduleRow>(LIMITS, (schedule) => schedule.definition.length);
 
   constructor(
     private readonly leader: ScheduleLeader,
-    private readonly cancelJob: CancelJob,
+    private readonly control: RunControl,
   ) {
     this.parsedSchedules = new ParsedSchedules(leader.config);
     this.names = new Names(leader.hot);
+    this.runs = new ScheduledRuns(leader, this.names);
   }
 
   /** Fires due schedules, as many as one transaction takes; null when none is due. */
@@ -99,30 +106,88 @@ export class OccurrenceFirer {
     };
   }
 
+  /** Makes what is to be stored for runs. */
+  async make(planned: readonly Making[]): Promise<Made> {
+    const jobs = await this.makeJobs(planned.filter((each) => each.planned.run.kind === 'job'));
+    const graphs: MadeRun[] = [];
+    for (const { schedule, planned: run, byHandOf } of planned) {
+      if (run.run.kind !== 'job') graphs.push(await this.runs.make(schedule, run as PlannedGraph, byHandOf));
+    }
+    return { jobs, graphs };
+  }
+
   /** Makes the rows of jobs, with the ids of their queues and needs. */
-  async makeJobs(
-    made: readonly { schedule: ScheduleRow; job: PlannedJob; byHandOf?: string }[],
-  ): Promise<ScheduledJob[]> {
+  private async makeJobs(made: readonly Making[]): Promise<ScheduledJob[]> {
     const now = this.leader.clock.now();
+    const submissionOf = ({ planned: { run } }: Making) => (run as Extract<GoodRun, { kind: 'job' }>).job;
     const ids = await this.names.resolve(
-      made.map(({ schedule: { tenant }, job: { submission } }) => {
-        const { queue, needs } = submission.definition;
-        return { tenant, queue, needs };
+      made.map((each) => {
+        const { queue, needs } = submissionOf(each).definition;
+        return { tenant: each.schedule.tenant, queue, needs };
       }),
       now,
     );
-    return made.map(({ schedule, job, byHandOf }, i) => {
+    return made.map((each, i) => {
+      const { schedule, planned, byHandOf } = each;
       const { tenant, name, changed_by } = schedule;
       const { queue, needs } = ids[i]!;
       const origin = { queue, needs, tenant, createdAt: now, createdBy: byHandOf ?? changed_by };
-      const { definition, payload } = job.submission;
-      const row = toRow(job.id, { definition: { ...definition, runAt: job.runAt }, payload }, origin);
+      const { definition, payload } = submissionOf(each);
+      const { id, runAt, at } = planned;
+      const row = toRow(id, { definition: { ...definition, runAt }, payload }, origin);
       return {
         row: { ...row, schedule: name },
         schedule: name,
-        occurrence: byHandOf === undefined ? job.at : null,
+        occurrence: byHandOf === undefined ? at : null,
       };
     });
+  }
+
+  /** Stores those runs whose occurrences were recorded, in a transaction that begins with the fence; answers with them. */
+  async insert(
+    db: Queryable,
+    { jobs, graphs }: Made,
+    recorded: ReadonlySet<string>,
+    now: number,
+  ): Promise<Made> {
+    const made = {
+      jobs: jobs.filter(({ row }) => recorded.has(row.id)),
+      graphs: graphs.filter(({ job }) => recorded.has(job)),
+    };
+    await insertScheduledJobs(db, made.jobs, now);
+    await this.runs.insert(db, made.graphs, now);
+    return made;
+  }
+
+  /** Makes runs and writes them; if the database no longer has names of theirs, does so again, once. */
+  async write<T>(planned: readonly Making[], work: (db: Queryable, made: Made) => Promise<T>): Promise<T> {
+    const { leader } = this;
+    const write = (made: Made) =>
+      leader.write(() => leaderTransaction(leader.hot, leader.term, (db) => work(db, made)));
+    const made = await this.make(planned);
+    try {
+      return await write(made);
+    } catch (error) {
+      if (!(error instanceof StaleNamesError)) throw error;
+      this.runs.forgetNames(made.graphs);
+      return write(await this.make(planned));
+    }
+  }
+
+  /** What follows the commit: events, and that memory knows the new jobs. */
+  async stored({ jobs, graphs }: Made): Promise<void> {
+    const { leader, control } = this;
+    tellFired(leader, jobs);
+    for (const { workflow, batch } of graphs) {
+      const { tenant, id, scheduled } = workflow ?? batch!;
+      const run = workflow ? { workflow: id } : { batch: id };
+      if (leader.events.isHeard) leader.events.firedRun(tenant, scheduled!.schedule, run);
+    }
+    await leader.admitNew(jobs.map(({ row }) => toWaiting(row)));
+    for (const run of graphs) {
+      if (run.workflow) await control.workflowStored(run.workflow);
+      else await control.batchStored(run.batch, run.members);
+    }
   }
 
   private async plan(schedules: readonly ScheduleRow[], options: FireOptions): Promise<FiringPlan[]> {
@@ -138,22 +203,34 @@ export class OccurrenceFirer {
     const maxRuns = this.batcher.maxItems * RUNS_PER_SCHEDULE;
     let runs = 0;
     let bytes = 0;
+    let jobsOfGraphs = 0;
     for (const [i, schedule] of schedules.entries()) {
       const each = parsed[i]!;
       if (each === null) {
         plans.push(setAside(schedule, now));
         continue;
       }
-      const size = each.job.payload.length + 256;
-      const max = Math.min(maxRuns - runs, Math.max(1, Math.floor((LIMITS.bytes - bytes) / size)));
+      const run = await this.runs.load(schedule.tenant, each.work);
+      const { jobs, bytes: size } = sizeOf(run);
+      const isGraph = run.kind === 'workflow' || run.kind === 'batch';
+      // It stays due, and is among the first of the next transaction.
+      if (isGraph && jobsOfGraphs > 0 && jobsOfGraphs + jobs > MAX_GRAPH_JOBS) break;
+      const bytesLeft = Math.floor((LIMITS.bytes - bytes) / Math.max(1, size));
+      const jobsLeft = isGraph ? Math.floor((MAX_GRAPH_JOBS - jobsOfGraphs) / jobs) : maxRuns;
+      const max = Math.min(maxRuns - runs, Math.max(1, Math.min(bytesLeft, jobsLeft)));
       const plan = planFiring({
-        ...{ schedule, parsed: each, now, max, ...options },
+        ...{ schedule, parsed: each, run, now, max, ...options },
         previous: previous.get(schedule.id) ?? NO_PREVIOUS,
       });
       plans.push(plan);
+      if (run.kind === 'refused' && plan.rows.length > 0) {
+        const fields = { tenant: schedule.tenant, schedule: schedule.name, error: run.error.message };
+        leader.log.warn(fields, 'what the schedule runs cannot be made');
+      }
       runs += plan.rows.length;
-      bytes += plan.jobs.length * size;
-      if (runs >= maxRuns || bytes >= LIMITS.bytes) break;
+      bytes += plan.runs.length * size;
+      if (isGraph) jobsOfGraphs += plan.runs.length * jobs;
+      if (runs >= maxRuns || bytes >= LIMITS.bytes || jobsOfGraphs >= MAX_GRAPH_JOBS) break;
     }
     return plans;
   }
@@ -204,11 +281,18 @@ export class OccurrenceFirer {
     }
   }
 
-  private async cancelPrevious({ schedule }: FiringPlan, jobId: string): Promise<void> {
-    const { leader } = this;
-    await this.cancelJob(schedule.tenant, jobId).catch((error: unknown) => {
-      // Either the job has just ended, or the term is over, in which case the next write fails.
-      leader.log.debug({ schedule: schedule.name, job: jobId, error: messageOf(error) }, 'not cancelled');
+  private async cancelPrevious({ schedule }: FiringPlan, { job, workflow, batch }: RunIds): Promise<void> {
+    const { leader, control } = this;
+    const { tenant, name } = schedule;
+    const cancelling =
+      workflow !== null
+        ? control.cancelWorkflow(tenant, workflow)
+        : batch !== null
+          ? control.cancelBatch(tenant, batch)
+          : control.cancelJob(tenant, job);
+    await cancelling.catch((error: unknown) => {
+      // Either it has just ended, or the term is over, in which case the next write fails.
+      leader.log.debug({ schedule: name, job, workflow, batch, error: messageOf(error) }, 'not cancelled');
     });
   }
 
@@ -225,17 +309,18 @@ export class OccurrenceFirer {
   }
 
   private async storeTogether(plans: readonly FiringPlan[]): Promise<void> {
-    const { leader } = this;
-    const now = leader.clock.now();
-    const jobs = await this.makeJobs(
-      plans.flatMap(({ schedule, jobs }) => jobs.map((job) => ({ schedule, job }))),
-    );
-    const stored = await leader.write(() =>
-      leaderTransaction(leader.hot, leader.term, (db) => writePlans(db, plans, jobs, now)),
-    );
+    const now = this.leader.clock.now();
+    const planned = plans.flatMap(({ schedule, runs }) => runs.map((each) => ({ schedule, planned: each })));
+    const stored = await this.write(planned, async (db, made) => {
+      const moved = await moveSchedules(
+        db,
+        plans.map((plan) => plan.move),
+      );
+      const rows = plans.filter((plan) => moved.has(plan.move.id)).flatMap((plan) => plan.rows);
+      return this.insert(db, made, await recordOccurrences(db, rows, now), now);
+    });
     for (const plan of plans) this.tellMissed(plan);
-    tellFired(leader, stored);
-    await leader.admitNew(stored.map(({ row }) => toWaiting(row)));
+    await this.stored(stored);
   }
 
   private tellMissed({ schedule, rows }: FiringPlan): void {
@@ -265,26 +350,22 @@ export class OccurrenceFirer {
   }
 }
 
-async function writePlans(
-  db: Queryable,
-  plans: readonly FiringPlan[],
-  jobs: readonly ScheduledJob[],
-  now: number,
-): Promise<ScheduledJob[]> {
-  const moved = await moveSchedules(
-    db,
-    plans.map((plan) => plan.move),
-  );
-  const rows = plans.filter((plan) => moved.has(plan.move.id)).flatMap((plan) => plan.rows);
-  const recorded = await recordOccurrences(db, rows, now);
-  const made = jobs.filter((job) => recorded.has(job.row.id));
-  await insertScheduledJobs(db, made, now);
-  return made;
+/** A run to be made; `byHandOf` is who asked for it, beside the timetable. */
+interface Making {
+  readonly schedule: ScheduleRow;
+  readonly planned: PlannedRun;
+  readonly byHandOf?: string;
+}
+
+/** What is stored for runs. */
+export interface Made {
+  readonly jobs: readonly ScheduledJob[];
+  readonly graphs: readonly MadeRun[];
 }
 
 /** The plan that changes nothing but when the schedule is looked at again. */
 function setAside(schedule: ScheduleRow, now: number): FiringPlan {
   const { id, version, watermark } = schedule;
-  const move = { id, version, from: watermark, watermark, fireAt: now + SET_ASIDE_MS, lastJob: null };
-  return { schedule, move, rows: [], jobs: [], cancel: null };
+  const move = { id, version, from: watermark, watermark, fireAt: now + SET_ASIDE_MS, lastRun: null };
+  return { schedule, move, rows: [], runs: [], cancel: null };
 }

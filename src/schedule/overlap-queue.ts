@@ -1,18 +1,17 @@
 import { earlier } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
-import { insertScheduledJobs, startWaiting } from '../store/fire-occurrences.js';
+import { refuseWaiting, startWaiting } from '../store/fire-occurrences.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import { toWaiting } from '../store/read-backlog.js';
 import { type FirstWaiting, readFirstWaiting } from '../store/read-overlap.js';
-import { findSchedule } from '../store/schedules.js';
+import { findSchedule, type ScheduleRow } from '../store/schedules.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
-import { dueAt, planJob } from './plan-firing.js';
-import { type ScheduleLeader, tellFired } from './schedule-leader.js';
+import { dueAt, idsOf, judgeAtOf, planRun } from './plan-firing.js';
+import type { ScheduleLeader } from './schedule-leader.js';
 
 /**
- * Occurrences that wait for the previous job of their schedule (`overlap: queue`). They start one by one, in order,
- * each when the job before it has ended. The ledger says which occurrences wait, so a new leader knows them too; the
- * end of a job only makes the leader look sooner.
+ * Occurrences that wait for the previous run of their schedule (`overlap: queue`). They start one by one, in order,
+ * each when the run before it has ended: a job, or a whole workflow or batch. The ledger says which occurrences wait, so a
+ * new leader knows them too; the end of a run only makes the leader look sooner.
  */
 export class OverlapQueue {
   private readonly watched = new Set<string>();
@@ -36,17 +35,17 @@ export class OverlapQueue {
     let watches = false;
     for (const first of await readFirstWaiting(this.leader.hot)) {
       if (first.ready) checkAt = earlier(checkAt, await this.tryStart(first));
-      else if (this.watch(first.lastJob!)) watches = true;
+      else if (this.watch(first.lastRun!)) watches = true;
     }
     return { checkAt, watches };
   }
 
-  /** False when the job was watched already. */
-  private watch(jobId: string): boolean {
-    if (this.watched.has(jobId)) return false;
-    this.watched.add(jobId);
-    this.leader.onJobEnd(jobId, () => {
-      this.watched.delete(jobId);
+  /** False when the run was watched already. */
+  private watch(id: string): boolean {
+    if (this.watched.has(id)) return false;
+    this.watched.add(id);
+    this.leader.onJobEnd(id, () => {
+      this.watched.delete(id);
       this.onReady();
     });
     return true;
@@ -73,22 +72,42 @@ export class OverlapQueue {
     // While a schedule is paused none of its occurrences start; those that wait go on when it is resumed.
     if (schedule?.id !== id || schedule.paused) return null;
     const parsed = await firer.parse(schedule);
+    const run = await firer.runs.load(tenant, parsed.work);
     const now = leader.clock.now();
-    const planned = planJob(parsed, at, dueAt(schedule, parsed, at), now);
-    const jobs = await firer.makeJobs([{ schedule, job: planned }]);
-    const checkAt = Math.max(now, planned.runAt + parsed.lateAfterMs);
-    const started = await leader.write(() =>
-      leaderTransaction(leader.hot, leader.term, async (db) => {
-        if (!(await startWaiting(db, { schedule: id, at }, planned.id, checkAt))) return false;
-        await insertScheduledJobs(db, jobs, now);
-        return true;
-      }),
-    );
-    if (!started) return null;
-    // Other occurrences may wait for it. The watch begins before the job can start, so that its end is not missed.
-    this.watch(planned.id);
-    tellFired(leader, jobs);
-    await leader.admitNew(jobs.map(({ row }) => toWaiting(row)));
+    if (run.kind === 'refused') {
+      await this.refuse(schedule, at, run.reason, now);
+      return null;
+    }
+    const planned = planRun(run, at, dueAt(schedule, parsed, at), now);
+    const ids = idsOf(planned);
+    const checkAt = judgeAtOf(parsed, planned, now);
+    const stored = await firer.write([{ schedule, planned }], async (db, made) => {
+      if (!(await startWaiting(db, { schedule: id, at }, ids, checkAt))) return null;
+      return firer.insert(db, made, new Set([planned.id]), now);
+    });
+    if (!stored) return null;
+    // Other occurrences may wait for it. The watch begins before it can start, so that its end is not missed.
+    this.watch(planned.runId ?? planned.id);
+    await firer.stored(stored);
     return checkAt;
+  }
+
+  /** Records why an occurrence gets no run, and goes on with the next one. */
+  private async refuse(
+    { id, tenant, name }: ScheduleRow,
+    at: number,
+    reason: string,
+    now: number,
+  ): Promise<void> {
+    const { leader } = this;
+    await leader.write(() =>
+      leaderTransaction(leader.hot, leader.term, (db) =>
+        refuseWaiting(db, { schedule: id, at }, reason, now),
+      ),
+    );
+    if (leader.events.isHeard) leader.events.missed(tenant, name, 1);
+    const fields = { tenant, schedule: name, at: new Date(at).toISOString(), reason };
+    leader.log.warn(fields, 'a waiting occurrence cannot run');
+    this.onReady();
   }
 }

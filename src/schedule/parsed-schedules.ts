@@ -23,12 +23,12 @@ export class ParsedSchedules {
     const { payload = null, ...rest } = JSON.parse(schedule.definition) as ScheduleDefinition;
     // An interval without a start counts from the creation of its schedule.
     const since = rest.every === undefined ? 0 : schedule.created_at;
+    // The members of a batch would make the key of the cache as large as themselves.
+    if (rest.batch) return parseChecked(rest, since, this.config, tasks);
     const rules = rest.task === undefined ? undefined : tasks.get(rest.task);
     if (rules && readsPayloads(rules)) return parseChecked({ ...rest, payload }, since, this.config, tasks);
     const parsed = this.parseWithoutPayload(rest, since, rules, tasks);
-    return payload === null
-      ? parsed
-      : { ...parsed, job: { ...parsed.job, payload: JSON.stringify(payload) } };
+    return payload === null ? parsed : withPayload(parsed, JSON.stringify(payload));
   }
 
   private parseWithoutPayload(
@@ -84,7 +84,15 @@ function parseChecked(
     maxDepth: Number.MAX_SAFE_INTEGER,
     maxJobTimeout: Number.MAX_SAFE_INTEGER,
   });
-  const { job } = parsed;
+  if (parsed.work.kind !== 'job') return parsed;
+  const { job } = parsed.work;
   const timeoutMs = Math.min(job.definition.timeoutMs, config.maxJobTimeout);
-  return { ...parsed, job: { ...job, definition: { ...job.definition, timeoutMs } } };
+  return { ...parsed, work: { kind: 'job', job: { ...job, definition: { ...job.definition, timeoutMs } } } };
+}
+
+/** The same with this payload, which is the input of a workflow. */
+function withPayload(parsed: ParsedSchedule, payload: string): ParsedSchedule {
+  const { work } = parsed;
+  if (work.kind === 'job') return { ...parsed, work: { ...work, job: { ...work.job, payload } } };
+  return work.kind === 'workflow' ? { ...parsed, work: { ...work, input: payload } } : parsed;
 }

@@ -5,6 +5,7 @@ import type { ScheduleDefinition } from '../core/schedule.js';
 import { type ParsedSchedule, parseDefinition } from '../core/schedule-definition.js';
 import type { ScheduleRow } from '../store/schedules.js';
 import { FIRE_AHEAD_MS, type FiringRequest, fireAtFor, planFiring } from './plan-firing.js';
+import type { LoadedRun } from './scheduled-runs.js';
 
 const T0 = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
@@ -25,6 +26,8 @@ function row(change: Partial<ScheduleRow> = {}): ScheduleRow {
     watermark: T0,
     fire_at: null,
     last_job: null,
+    last_workflow: null,
+    last_batch: null,
     created_at: T0,
     created_by: 'test',
     changed_at: T0,
@@ -37,9 +40,11 @@ function row(change: Partial<ScheduleRow> = {}): ScheduleRow {
 
 /** Fires a schedule every minute at so many seconds after it was made. */
 function fire(seconds: number, definition: ScheduleDefinition = {}, change: Partial<FiringRequest> = {}) {
+  const parsed = parse(definition);
   const plan = planFiring({
     schedule: row({ last_job: 'previous' }),
-    parsed: parse(definition),
+    parsed,
+    run: parsed.work as LoadedRun,
     previous: { lives: false, awaited: false },
     now: T0 + seconds * 1_000,
     aheadMs: FIRE_AHEAD_MS,
@@ -57,10 +62,10 @@ describe('in time', () => {
   it('an occurrence gets its job a little ahead, due at its moment', () => {
     const { plan, rows, watermark, fireAt } = fire(55);
     expect(rows).toEqual(['1 ran']);
-    expect(plan.jobs).toMatchObject([{ at: T0 + MINUTE, runAt: T0 + MINUTE }]);
+    expect(plan.runs).toMatchObject([{ at: T0 + MINUTE, runAt: T0 + MINUTE }]);
     expect(watermark).toBe(1);
     expect(fireAt).toBe(T0 + 2 * MINUTE - FIRE_AHEAD_MS);
-    expect(plan.move.lastJob).toBe(plan.jobs[0]!.id);
+    expect(plan.move.lastRun).toEqual({ job: plan.runs[0]!.id, workflow: null, batch: null });
   });
 
   it('nothing is decided too early, and nothing that may not overlap before it is due', () => {
@@ -82,7 +87,7 @@ describe('in time', () => {
   it('jitter moves the job and keeps the moment, and the look comes with it', () => {
     const parsed = parse({ jitter: '50s' });
     const { plan } = fire(119, { jitter: '50s' });
-    const [job] = plan.jobs;
+    const [job] = plan.runs;
     expect(job!.at).toBe(T0 + MINUTE);
     expect(job!.runAt - job!.at).toBeGreaterThanOrEqual(0);
     expect(job!.runAt - job!.at).toBeLessThanOrEqual(50_000);
@@ -125,7 +130,7 @@ describe('overlap', () => {
   ])('%s', (overlap, whileLiving, afterwards, cancelled) => {
     const busy = fire(120, { overlap, catchUp: 'all' }, lives);
     expect(busy.rows).toEqual(whileLiving);
-    expect(busy.plan.cancel).toBe(cancelled);
+    expect(busy.plan.cancel?.job ?? null).toBe(cancelled);
     const free = fire(120, { overlap, catchUp: 'all' });
     expect(free.rows).toEqual(afterwards);
     expect(free.plan.cancel).toBeNull();

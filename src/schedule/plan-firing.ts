@@ -1,10 +1,10 @@
 import { catchUp, type OccurrenceRange } from '../core/schedule/catch-up.js';
 import { jitterOf } from '../core/schedule/jitter.js';
 import type { ParsedSchedule } from '../core/schedule-definition.js';
-import type { ParsedSubmission } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { Move, OccurrenceRow } from '../store/fire-occurrences.js';
 import type { ScheduleRow } from '../store/schedules.js';
+import { type LoadedRun, startDelayMs } from './scheduled-runs.js';
 
 /** Works out what firing a schedule at a moment means, as a pure function, before anything is written. */
 
@@ -26,6 +26,8 @@ export const NO_PREVIOUS: Previous = { lives: false, awaited: false };
 export interface FiringRequest {
   readonly schedule: ScheduleRow;
   readonly parsed: ParsedSchedule;
+  /** What it runs. */
+  readonly run: LoadedRun;
   readonly previous: Previous;
   readonly now: number;
   /** How far ahead occurrences are decided, where `overlap` is `allow`. */
@@ -36,12 +38,25 @@ export interface FiringRequest {
   readonly heedJitter?: boolean;
 }
 
-/** A job to be made. */
-export interface PlannedJob {
+/** What can be run. */
+export type GoodRun = Exclude<LoadedRun, { readonly kind: 'refused' }>;
+
+/** A run to be made. */
+export interface PlannedRun {
+  /** The id of its job; of a workflow or batch, of the job by which it is judged whether it started in time. */
   readonly id: string;
+  /** The id of the workflow or batch; null for a job. */
+  readonly runId: string | null;
   readonly at: number;
   readonly runAt: number;
-  readonly submission: ParsedSubmission;
+  readonly run: GoodRun;
+}
+
+/** A run that was made before. */
+export interface RunIds {
+  readonly job: string;
+  readonly workflow: string | null;
+  readonly batch: string | null;
 }
 
 /** What is written for one schedule. */
@@ -49,9 +64,9 @@ export interface FiringPlan {
   readonly schedule: ScheduleRow;
   readonly move: Move;
   readonly rows: readonly OccurrenceRow[];
-  readonly jobs: readonly PlannedJob[];
-  /** The job to cancel first. */
-  readonly cancel: string | null;
+  readonly runs: readonly PlannedRun[];
+  /** The run to cancel first. */
+  readonly cancel: RunIds | null;
 }
 
 /** When an occurrence is due: its moment plus its jitter. */
@@ -80,15 +95,22 @@ function fireAtOf(
 ): number | null {
   if (next === null) return null;
   const due = dueAt(schedule, parsed, next);
-  return parsed.overlap === 'allow' ? due - FIRE_AHEAD_MS : due;
+  return firesAhead(parsed) ? due - FIRE_AHEAD_MS : due;
 }
 
-/** Decides every occurrence that is due by now, and, where overlaps are allowed, those a few seconds ahead. */
+/** Whether occurrences get their runs before they are due. A workflow or a batch could not be withdrawn as a job can. */
+function firesAhead({ overlap, work }: ParsedSchedule): boolean {
+  return overlap === 'allow' && work.kind === 'job';
+}
+
+/** Decides every occurrence that is due by now, and, where overlaps of jobs are allowed, those a few seconds ahead. */
 export function planFiring(request: FiringRequest): FiringPlan {
-  const { schedule, parsed } = request;
+  const { schedule, parsed, run, now } = request;
   const due = occurrencesDue(request);
-  const { runs, waiting, skipped } = decideOverlap(request, due.run);
-  const jobs = runs.map((at) => planJob(parsed, at, dueAt(schedule, parsed, at), request.now));
+  const { runs: ats, waiting, skipped } = decideOverlap(request, due.run);
+  const runs =
+    run.kind === 'refused' ? [] : ats.map((at) => planRun(run, at, dueAt(schedule, parsed, at), now));
+  const last = runs.at(-1);
   return {
     schedule,
     move: {
@@ -97,7 +119,7 @@ export function planFiring(request: FiringRequest): FiringPlan {
       from: schedule.watermark,
       watermark: due.watermark,
       fireAt: fireAtOf(schedule, parsed, due.next),
-      lastJob: jobs.at(-1)?.id ?? null,
+      lastRun: last ? idsOf(last) : null,
     },
     rows: [
       ...due.passedOver.map((range) => passedOverRow(schedule, range, 'missed', 'downtime')),
@@ -105,19 +127,34 @@ export function planFiring(request: FiringRequest): FiringPlan {
       ...waiting.map((at) =>
         row(schedule, at, { state: 'waiting', reason: 'overlap', lateAfter: parsed.lateAfterMs }),
       ),
-      ...jobs.map((job) => ranRow(schedule, parsed, job, request.now)),
+      ...(run.kind === 'refused' ? ats.map((at) => refusedRow(schedule, at, run.reason)) : []),
+      ...runs.map((each) => ranRow(schedule, parsed, each, now)),
     ],
-    jobs,
+    runs,
     cancel:
-      parsed.overlap === 'cancel-previous' && request.previous.lives && jobs.length > 0
-        ? schedule.last_job
+      parsed.overlap === 'cancel-previous' && request.previous.lives && runs.length > 0
+        ? previousRun(schedule)
         : null,
   };
 }
 
-/** A job for an occurrence. */
-export function planJob({ job }: ParsedSchedule, at: number, runAt: number, now: number): PlannedJob {
-  return { id: uuidv7(now), at, runAt, submission: job };
+/** A run for an occurrence. */
+export function planRun(run: GoodRun, at: number, runAt: number, now: number): PlannedRun {
+  return { id: uuidv7(now), runId: run.kind === 'job' ? null : uuidv7(now), at, runAt, run };
+}
+
+/** The ids of a planned run. */
+export function idsOf({ id, runId, run }: PlannedRun): RunIds {
+  const workflow = run.kind === 'workflow' ? runId : null;
+  return { job: id, workflow, batch: run.kind === 'batch' ? runId : null };
+}
+
+function previousRun({
+  last_job: job,
+  last_workflow: workflow,
+  last_batch: batch,
+}: ScheduleRow): RunIds | null {
+  return job === null ? null : { job, workflow, batch };
 }
 
 interface Due {
@@ -135,7 +172,7 @@ function occurrencesDue(request: FiringRequest): Due {
   const past = occurrencesPast(request, until);
   if (past.watermark < until) return past;
   const run = [...past.run];
-  const horizon = now + (parsed.overlap === 'allow' ? aheadMs : 0);
+  const horizon = now + (firesAhead(parsed) ? aheadMs : 0);
   let { watermark, next } = past;
   while (next !== null && run.length < max && dueAt(schedule, parsed, next) <= horizon) {
     run.push(next);
@@ -206,6 +243,8 @@ function row(schedule: ScheduleRow, at: number, rest: Partial<OccurrenceRow>): O
     state: 'ran',
     reason: null,
     job: null,
+    workflow: null,
+    batch: null,
     lateAfter: null,
     until: null,
     count: 1,
@@ -214,16 +253,31 @@ function row(schedule: ScheduleRow, at: number, rest: Partial<OccurrenceRow>): O
   };
 }
 
-/** The ledger's row of an occurrence that has a job. */
+/** The ledger's row of an occurrence that has a run. */
 export function ranRow(
   schedule: ScheduleRow,
   parsed: ParsedSchedule,
-  job: PlannedJob,
+  planned: PlannedRun,
   now: number,
   rest: Partial<OccurrenceRow> = {},
 ): OccurrenceRow {
-  const judgeAt = Math.max(now, job.runAt + parsed.lateAfterMs);
-  return row(schedule, job.at, { job: job.id, lateAfter: parsed.lateAfterMs, judgeAt, ...rest });
+  const judgeAt = judgeAtOf(parsed, planned, now);
+  return row(schedule, planned.at, { ...idsOf(planned), lateAfter: parsed.lateAfterMs, judgeAt, ...rest });
+}
+
+/** When it is judged whether a run started in time; null if that cannot be said. */
+export function judgeAtOf(
+  { lateAfterMs }: ParsedSchedule,
+  { runAt, run }: PlannedRun,
+  now: number,
+): number | null {
+  const delayMs = startDelayMs(run);
+  return delayMs === null ? null : Math.max(now, runAt + delayMs + lateAfterMs);
+}
+
+/** The ledger's row of an occurrence whose run cannot be made; a backfill can run it later. */
+function refusedRow(schedule: ScheduleRow, at: number, reason: string): OccurrenceRow {
+  return row(schedule, at, { state: 'missed', reason });
 }
 
 /** The ledger's row of occurrences that were passed over together. */

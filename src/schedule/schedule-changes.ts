@@ -19,6 +19,7 @@ import {
   parseDefinition,
 } from '../core/schedule-definition.js';
 import { type SerialQueue, SerialQueues } from '../core/serial-queue.js';
+import type { ParsedSubmission } from '../core/submission.js';
 import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import { uuidv7 } from '../core/uuid.js';
 import { addEntry } from '../store/audit.js';
@@ -30,17 +31,23 @@ import {
   updateSchedule,
 } from '../store/change-schedule.js';
 import type { Queryable } from '../store/database.js';
-import { insertScheduledJobs, recordOccurrences } from '../store/fire-occurrences.js';
+import { recordOccurrences } from '../store/fire-occurrences.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
-import { leaderTransaction } from '../store/leader-statement.js';
 import { Names } from '../store/names.js';
-import { toWaiting } from '../store/read-backlog.js';
 import { countSchedules, createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
 import { findTenant, quotasOfRow } from '../store/tenants.js';
 import { type Backfill, type BackfillRange, backfill } from './backfill.js';
 import type { OccurrenceFirer } from './occurrence-firer.js';
-import { fireAtFor, passedOverRow, planJob, ranRow } from './plan-firing.js';
-import { type ScheduleLeader, tellFired } from './schedule-leader.js';
+import {
+  fireAtFor,
+  type GoodRun,
+  idsOf,
+  passedOverRow,
+  planRun,
+  type RunIds,
+  ranRow,
+} from './plan-firing.js';
+import type { ScheduleLeader } from './schedule-leader.js';
 import { withdrawJobs } from './withdraw-jobs.js';
 
 /** Who asks for a change, and of which schedule. */
@@ -96,8 +103,7 @@ export class ScheduleChanges {
     const now = leader.clock.now();
     const definition = normalise(input);
     const parsed = this.parse(definition, now, now, await this.tasksOf(tenant, definition));
-    await this.mustFitPayload(tenant, parsed);
-    await this.mustHaveNames(tenant, parsed, now);
+    await this.mustRun(tenant, parsed, now);
     const id = uuidv7(now);
     const fireAt = paused ? null : fireAtFor({ id }, parsed, now);
     const text = JSON.stringify(definition);
@@ -125,25 +131,34 @@ export class ScheduleChanges {
     throw overQuota('schedules', limit, `Tenant ${tenant} may have ${limit} schedules.`);
   }
 
-  private async mustFitPayload(tenant: string, { job }: ParsedSchedule): Promise<void> {
+  private async mustFitPayload(tenant: string, run: GoodRun): Promise<void> {
     const limit = (await this.quotasOf(tenant))?.payloadBytes ?? null;
-    if (limit === null || Buffer.byteLength(job.payload) <= limit) return;
+    if (limit === null) return;
+    const large = submissionsOf(run).findIndex(({ payload }) => Buffer.byteLength(payload) > limit);
+    if (large < 0) return;
+    const pointer = run.kind === 'batch' ? `/batch/jobs/${large}/payload` : '/payload';
     const detail = `must be at most ${limit} bytes as JSON, by the quota of the tenant`;
-    throw new PunctualError('PAYLOAD_TOO_LARGE', `/payload: ${detail}`, {
-      errors: [{ pointer: '/payload', detail }],
+    throw new PunctualError('PAYLOAD_TOO_LARGE', `${pointer}: ${detail}`, {
+      errors: [{ pointer, detail }],
       quota: { name: 'payloadBytes', limit },
     });
+  }
+
+  /**
+   * Checks what a schedule runs as it would run now, where the user can be told: the definition of a workflow and its input, the
+   * members of a batch, the quotas of payloads and of label sets. Firing makes whatever names it needs.
+   */
+  private async mustRun(tenant: string, parsed: ParsedSchedule, now: number): Promise<void> {
+    const run = await this.firer.runs.load(tenant, parsed.work);
+    if (run.kind === 'refused') throw ofSchedule(run.error);
+    await this.mustFitPayload(tenant, run);
+    const kinds = submissionsOf(run).map(({ definition: { queue, needs } }) => ({ tenant, queue, needs }));
+    await this.names.resolve(kinds, now);
   }
 
   private async quotasOf(tenant: string): Promise<Quotas | null> {
     const row = await findTenant(this.leader.hot, tenant);
     return row && quotasOfRow(row);
-  }
-
-  /** Checks the quota of label sets here, where the user can be told; firing makes whatever names a schedule needs. */
-  private async mustHaveNames(tenant: string, parsed: ParsedSchedule, now: number): Promise<void> {
-    const { queue, needs } = parsed.job.definition;
-    await this.names.resolve([{ tenant, queue, needs }], now);
   }
 
   /** Changes the definition from the next occurrence on. A change that leaves it as it is writes nothing. */
@@ -171,8 +186,7 @@ export class ScheduleChanges {
       if (text === found.definition) return false;
       const tasks = await this.tasksOf(request.tenant, definition);
       const parsed = this.parse(definition, now, found.created_at, tasks);
-      await this.mustFitPayload(request.tenant, parsed);
-      await this.mustHaveNames(request.tenant, parsed, now);
+      await this.mustRun(request.tenant, parsed, now);
       const schedule = await this.decideDue(found, now, false);
       const entry = this.entryOf(request, schedule, 'schedule.change', { definition: text });
       await this.writeChange(request, schedule, now, 'changed', entry, (watermark) => ({
@@ -247,34 +261,35 @@ export class ScheduleChanges {
     await this.writeChange(request, schedule, now, 'deleted', entry, null);
   }
 
-  /** Makes a job now, independent of the timetable; answers with its id. */
-  run(request: Request, keep?: Keep<string>): Promise<string> {
+  /** Makes a run now, independent of the timetable; answers with its ids. */
+  run(request: Request, keep?: Keep<RunIds>): Promise<RunIds> {
     return this.writes.run(async () => {
       const { leader, firer } = this;
       const schedule = await this.mustFind(request);
       const parsed = await firer.parse(schedule);
+      const run = await firer.runs.load(schedule.tenant, parsed.work);
+      if (run.kind === 'refused') throw run.error;
       const now = leader.clock.now();
       // Occurrences are unique by their moment: two runs in one millisecond take different ones.
       for (let at = now; ; at++) {
-        const job = planJob(parsed, at, now, now);
-        const jobs = await firer.makeJobs([{ schedule, job, byHandOf: request.actor }]);
-        const row = ranRow(schedule, parsed, job, now, { byHand: true, reason: 'manual' });
-        const entry = this.entry(request, now, 'schedule.run', { after: { job: job.id } });
-        const made = await leader.write(() =>
-          leaderTransaction(leader.hot, leader.term, async (db) => {
-            if (!(await recordOccurrences(db, [row], now)).has(job.id)) return false;
-            await insertScheduledJobs(db, jobs, now);
-            if (entry) await addEntry(db, entry, leader.term.epoch);
-            await keepLast(db, keep, job.id);
-            return true;
-          }),
-        );
-        if (!made) continue;
-        tellFired(leader, jobs);
+        const planned = planRun(run, at, now, now);
+        const ids = idsOf(planned);
+        const row = ranRow(schedule, parsed, planned, now, { byHand: true, reason: 'manual' });
+        const entry = this.entry(request, now, 'schedule.run', { after: told(ids) });
+        const making = [{ schedule, planned, byHandOf: request.actor }];
+        const stored = await firer.write(making, async (db, made) => {
+          const recorded = await recordOccurrences(db, [row], now);
+          if (!recorded.has(planned.id)) return null;
+          const inserted = await firer.insert(db, made, recorded, now);
+          if (entry) await addEntry(db, entry, leader.term.epoch);
+          await keepLast(db, keep, ids);
+          return inserted;
+        });
+        if (!stored) continue;
         if (entry) leader.noteEntry();
-        await leader.admitNew(jobs.map((each) => toWaiting(each.row)));
+        await firer.stored(stored);
         this.listener.onLatenessCheckAt(row.judgeAt);
-        return job.id;
+        return ids;
       }
     });
   }
@@ -300,9 +315,11 @@ export class ScheduleChanges {
   }
 
   /** Checks a definition that is to be stored. */
-  check(definition: ScheduleDefinition): void {
+  async check(tenant: string, definition: ScheduleDefinition): Promise<void> {
     const now = this.leader.clock.now();
-    this.parse(definition, now, now);
+    const { work } = this.parse(definition, now, now);
+    const run = await this.firer.runs.load(tenant, work);
+    if (run.kind === 'refused') throw ofSchedule(run.error);
   }
 
   /** The task of a definition as it is now: what does not fit it is refused here, where the user can be told. */
@@ -336,8 +353,8 @@ export class ScheduleChanges {
       const { id, version, watermark: from } = schedule;
       const rows = range === null ? [] : [passedOverRow(schedule, range, 'skipped', 'paused')];
       // A job that was made ahead and could not be withdrawn when the pause began is decided already: never move back.
-      const move = { id, version, from, watermark: Math.max(from, now), fireAt: null, lastJob: null };
-      await firer.store([{ schedule, move, rows, jobs: [], cancel: null }]);
+      const move = { id, version, from, watermark: Math.max(from, now), fireAt: null, lastRun: null };
+      await firer.store([{ schedule, move, rows, runs: [], cancel: null }]);
       return this.mustFind(schedule);
     }
     for (let before = schedule; ; ) {
@@ -426,13 +443,39 @@ type Viewed = Pick<ScheduleRow, 'definition' | 'paused' | 'managed_by'>;
 
 /** What the audit shows of a schedule. */
 function scheduleView({ definition, paused, managed_by: managedBy }: Viewed): object {
-  const { payload, target, ...rest } = JSON.parse(definition) as Record<string, unknown>;
+  const { payload, target, batch, ...rest } = JSON.parse(definition) as Record<string, unknown>;
   return {
     ...rest,
+    ...(batch !== undefined && { batch: hashed(JSON.stringify(batch)) }),
     ...(target !== undefined && { target: targetView(target as { readonly type?: unknown }) }),
     ...(payload !== undefined && { payload: hashed(JSON.stringify(payload)) }),
     ...{ paused, managedBy },
   };
+}
+
+/** The jobs that a run has. */
+function submissionsOf(run: GoodRun): readonly ParsedSubmission[] {
+  if (run.kind === 'job') return [run.job];
+  return run.kind === 'workflow' ? run.workflow.steps : run.batch.members;
+}
+
+/** The ids of a run, as the audit shows them. */
+function told({ job, workflow, batch }: RunIds): object {
+  return { job, ...(workflow !== null && { workflow }), ...(batch !== null && { batch }) };
+}
+
+/** What is wrong with a workflow, in the places that a schedule has for it. */
+function ofSchedule(error: PunctualError): PunctualError {
+  if (error.code === 'DEFINITION_NOT_FOUND')
+    return invalid([{ pointer: '/workflow', detail: error.message }]);
+  if (error.code !== 'INVALID_REQUEST') return error;
+  return invalid(
+    error.errors.map(({ pointer, detail }) => {
+      if (pointer.startsWith('/input')) return { pointer: `/payload${pointer.slice(6)}`, detail };
+      if (pointer.startsWith('/jobs')) return { pointer: '/workflow', detail: `${pointer}: ${detail}` };
+      return { pointer, detail };
+    }),
+  );
 }
 
 /** Refuses to touch a schedule that is in the code of another program. */

@@ -6,14 +6,18 @@ import type { Pool, Queryable } from '../store/database.js';
 import type { EndedJob } from '../store/ended-jobs.js';
 import type { ScheduledJob } from '../store/fire-occurrences.js';
 import type { Keep } from '../store/idempotency.js';
+import type { JobRow } from '../store/job-row.js';
 import type { TermKey } from '../store/leader-statement.js';
 import type { Waiting } from '../store/read-backlog.js';
+import type { NewBatch } from '../store/submit-batch.js';
+import type { NewWorkflow } from '../store/submit-workflow.js';
 import type { TaskDefinitions } from '../store/task-definitions.js';
 
 /** Tells those who listen what becomes of schedules; to be called only while somebody does. */
 interface ScheduleEvents {
   readonly isHeard: boolean;
   fired(tenant: string, schedule: string, job: { readonly id: string; readonly task: string | null }): void;
+  firedRun(tenant: string, schedule: string, run: { workflow: string } | { batch: string }): void;
   missed(tenant: string, schedule: string, count: number): void;
   scheduleChanged(
     tenant: string,
@@ -56,8 +60,17 @@ export interface ScheduleLeader {
   onJobEnd(jobId: string, listener: () => void): () => void;
 }
 
-/** Cancels a job, waiting or running, as a request to cancel it would. */
-export type CancelJob = (tenant: string, jobId: string) => Promise<void>;
+/** What is done to the runs of schedules. */
+export interface RunControl {
+  /** Cancels a job, waiting or running, as a request to cancel it would; so do the next two. */
+  cancelJob(tenant: string, jobId: string): Promise<void>;
+  cancelWorkflow(tenant: string, id: string): Promise<void>;
+  cancelBatch(tenant: string, id: string): Promise<void>;
+  /** Takes a workflow into memory that was stored. */
+  workflowStored(workflow: NewWorkflow): Promise<void>;
+  /** Takes a batch into memory that was stored. */
+  batchStored(batch: NewBatch, members: readonly JobRow[]): Promise<void>;
+}
 
 /** Tells those who listen of jobs that schedules have made. */
 export function tellFired({ events }: ScheduleLeader, jobs: readonly ScheduledJob[]): void {

@@ -9,7 +9,7 @@ import { applySchedules, type Owner } from './managed-schedules.js';
 import { OccurrenceFirer } from './occurrence-firer.js';
 import { OverlapQueue } from './overlap-queue.js';
 import { ScheduleChanges } from './schedule-changes.js';
-import type { CancelJob, ScheduleLeader } from './schedule-leader.js';
+import type { RunControl, ScheduleLeader } from './schedule-leader.js';
 
 /** How often the table is read although nothing is expected, in case a timer was lost. */
 const LOOK_EVERY_MS = 30_000;
@@ -35,9 +35,9 @@ export class Schedules {
 
   constructor(
     private readonly leader: ScheduleLeader,
-    cancelJob: CancelJob,
+    control: RunControl,
   ) {
-    this.firer = new OccurrenceFirer(leader, cancelJob);
+    this.firer = new OccurrenceFirer(leader, control);
     this.lateness = new LatenessCheck(leader);
     this.overlapQueue = new OverlapQueue(leader, this.firer, () => this.startWaitingSoon());
     this.changes = new ScheduleChanges(leader, this.firer, this.writes, {
@@ -67,7 +67,7 @@ export class Schedules {
     await Promise.all([...this.loops.map((loop) => loop.stop()), this.lateness.stop()]);
   }
 
-  /** Fires everything that is due, and starts occurrences whose previous job has ended. */
+  /** Fires everything that is due, and starts occurrences whose previous run has ended. */
   async runOnce(): Promise<void> {
     const { leader } = this;
     for (;;) {

@@ -19,6 +19,12 @@ import {
 import { changeJobs, type JobSelection, type ManyOptions, type ManyResult } from '../client/many-jobs.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from '../client/pages.js';
 import {
+  type BatchScheduleOptions,
+  buildBatchSchedule,
+  buildWorkflowSchedule,
+  type WorkflowScheduleOptions,
+} from '../client/run-schedules.js';
+import {
   buildSchedule,
   eachOccurrence,
   type OccurrencesOptions,
@@ -39,7 +45,9 @@ import { buildSubmissions, isRepeatable, submitBulk } from '../client/task-submi
 import { Tasks } from '../client/tasks.js';
 import type { TransactionClient } from '../client/transaction-client.js';
 import {
+  START_DEFINED_OPTIONS,
   START_OPTIONS,
+  type StartDefinedOptions,
   type StartOptions,
   WorkflowHandle,
   type WorkflowListOptions,
@@ -64,7 +72,7 @@ import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.
 import type { AnyTask } from '../core/task.js';
 import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
 import type { WorkflowDefinition } from '../core/workflow/workflow-builder.js';
-import type { ListedWorkflow } from '../core/workflow.js';
+import type { ListedWorkflow, ListedWorkflowDefinition, StoredWorkflowDefinition } from '../core/workflow.js';
 import { type Attributes, submitTraced } from '../transport/tracing.js';
 import type { Transport } from '../transport/transport.js';
 import { HandlerRunner } from '../worker/runners/handler.js';
@@ -198,9 +206,54 @@ export class Punctual {
     checkOptions('start()', options, START_OPTIONS);
     const built = await workflow.build(input);
     const about = { 'punctual.tenant': this.#parts.tenant, 'punctual.workflow': built.submission.name };
-    const send = (headers?: Headers) => this.#workflows.submit(built, options, headers);
+    const send = (headers?: Headers) => this.#workflows.submit(built.submission, options, headers);
     const { id } = await submitTraced(about, send, (stored) => ({ 'punctual.workflow.id': stored.id }));
     return new WorkflowHandle(id, this.#workflows, built.returned);
+  }
+
+  /**
+   * Keeps the graph of a workflow under its name, so that it can be started by that name and by schedules. Its function is
+   * called once, with references in place of the input: they can only be passed on to steps. The same graph again changes
+   * nothing, so a program may do so whenever it starts; another one becomes the next version.
+   */
+  async define(workflow: WorkflowDefinition<never, unknown>): Promise<StoredWorkflowDefinition> {
+    return this.#workflows.define((await workflow.buildDefinition()).submission);
+  }
+
+  /** Starts the stored definition of a workflow, by its code or by its name; default its newest version. */
+  async startDefined<Output = undefined, Input = unknown>(
+    workflow: WorkflowDefinition<Input, Output> | string,
+    ...rest: InputArguments<NoInfer<Input>, StartDefinedOptions>
+  ): Promise<WorkflowHandle<Output>> {
+    const [input, options = {}] = rest as [input: Input, options?: StartDefinedOptions];
+    checkOptions('startDefined()', options, START_DEFINED_OPTIONS);
+    const { version, ...request } = options;
+    const definition = typeof workflow === 'string' ? workflow : workflow.name;
+    const returned = typeof workflow === 'string' ? null : (await workflow.buildDefinition()).returned;
+    const start = {
+      definition,
+      ...(version !== undefined && { version }),
+      ...(input !== undefined && { input }),
+    };
+    const about = { 'punctual.tenant': this.#parts.tenant, 'punctual.workflow': definition };
+    const send = (headers?: Headers) => this.#workflows.submit(start, request, headers);
+    const { id } = await submitTraced(about, send, (stored) => ({ 'punctual.workflow.id': stored.id }));
+    return new WorkflowHandle(id, this.#workflows, returned);
+  }
+
+  /** A stored definition with its steps: its newest version, or another one that is kept. */
+  workflowDefinition(name: string, version?: number): Promise<StoredWorkflowDefinition> {
+    return this.#workflows.definition(name, version);
+  }
+
+  /** The stored definitions by name, without their steps, read page by page. */
+  workflowDefinitions(options: PageOptions = {}): AsyncGenerator<ListedWorkflowDefinition, void, undefined> {
+    return this.#workflows.definitions(options);
+  }
+
+  /** Deletes a stored definition; workflows that were started from it go on. */
+  deleteWorkflowDefinition(name: string): Promise<void> {
+    return this.#workflows.deleteDefinition(name);
   }
 
   /** A workflow by its id; its handle does not know which of its steps make its result. */
@@ -250,7 +303,41 @@ export class Punctual {
     const { transport } = this.#parts;
     const { name, definition } = await buildSchedule(task, options);
     await putSchedule(transport, name, definition);
-    return new ScheduleHandle(name, transport, this.#jobs);
+    return new ScheduleHandle(name, transport, (id) => new JobHandle<Output>(id, this.#jobs));
+  }
+
+  /**
+   * The same for a workflow, by its code or by its name: each occurrence starts the newest version of its stored definition,
+   * which `define()` makes.
+   */
+  async scheduleWorkflow<Output = undefined, Input = unknown>(
+    workflow: WorkflowDefinition<Input, Output> | string,
+    options: WorkflowScheduleOptions<NoInfer<Input>>,
+  ): Promise<ScheduleHandle<Output, WorkflowHandle<Output>>> {
+    const { transport } = this.#parts;
+    const { name, definition } = buildWorkflowSchedule(workflow, options);
+    const returned = typeof workflow === 'string' ? null : (await workflow.buildDefinition()).returned;
+    await putSchedule(transport, name, definition);
+    return new ScheduleHandle(
+      name,
+      transport,
+      (id) => new WorkflowHandle<Output>(id, this.#workflows, returned),
+    );
+  }
+
+  /** The same for jobs that start together or not at all. */
+  async scheduleBatch<const Members extends readonly Member<unknown>[]>(
+    members: Members,
+    options: BatchScheduleOptions,
+  ): Promise<ScheduleHandle<MemberResults<Members>, BatchHandle<MemberResults<Members>>>> {
+    const { transport } = this.#parts;
+    const { name, definition } = await buildBatchSchedule(members, options);
+    await putSchedule(transport, name, definition);
+    return new ScheduleHandle(
+      name,
+      transport,
+      (id) => new BatchHandle<MemberResults<Members>>(id, this.#batches),
+    );
   }
 
   /**

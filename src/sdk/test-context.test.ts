@@ -83,3 +83,24 @@ it('has a signal that a test, or the caller, aborts', async () => {
   outer.abort(new Error('from outside'));
   expect(given.signal.reason).toMatchObject({ message: 'from outside' });
 });
+
+it('remembers the steps that a handler adds', async () => {
+  const plan = task('plan', async (input: { pages: number }, ctx) =>
+    Object.keys(
+      await ctx.spawn((w) => {
+        for (let i = 1; i <= input.pages; i++) w.run('render', { page: i }, { name: `page-${i}` });
+      }),
+    ),
+  );
+  const context = testContext({ workflow: 'w' });
+  expect(await plan.run({ pages: 2 }, context)).toEqual(['page-1', 'page-2']);
+  expect(context.additions).toEqual([
+    {
+      jobs: {
+        'page-1': { task: 'render', payload: { page: 1 } },
+        'page-2': { task: 'render', payload: { page: 2 } },
+      },
+    },
+  ]);
+  await expect(plan.run({ pages: 1 }, testContext())).rejects.toThrow('of no step');
+});

@@ -30,7 +30,7 @@ const sdk = punctual as unknown as Untyped;
 const tasks = punctual.tasks as unknown as Untyped;
 const jobs = new Jobs(transport);
 const job = new JobHandle('j', jobs) as unknown as Untyped;
-const daily = new ScheduleHandle('daily', transport, jobs) as unknown as Untyped;
+const daily = new ScheduleHandle('daily', transport, (id) => new JobHandle(id, jobs)) as unknown as Untyped;
 const untyped = { connect, startNode, task, schedule, testContext } as unknown as Untyped;
 const noop = () => undefined;
 

@@ -1,6 +1,7 @@
 import type { EndState } from '../core/job.js';
 import type { Waits } from '../core/workflow/waiting.js';
 import type { RunIf } from '../core/workflow.js';
+import { stands } from '../host/test-switches.js';
 import { binaryArray } from './array-bytes.js';
 import { byIndex } from './batch-statement.js';
 import { Columns, parametersOf } from './columns.js';
@@ -156,6 +157,11 @@ const LIVE = NEW_JOB_COLUMNS.inSql(20);
 const LATER = LATER_COLUMNS.inSql(LIVE.next);
 const STEPS = ADDED_COLUMNS.inSql(LATER.next);
 const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
+/** What the schedule of the workflow is, if one made it. */
+const SCHEDULED = `(SELECT w.schedule FROM punctual.workflows w WHERE w.id = $6::uuid),
+      (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid)`;
+/** Whether the claim is that of the attempt; any claim of the job when tests have removed this fence. */
+const IS_CURRENT = stands('adding-fence') ? 'c.fence = $5::int' : '$5::int > 0';
 
 /**
  * The claim is locked against its end: an attempt either has its steps added before it ends, or adds nothing. Its end then
@@ -165,7 +171,7 @@ const ADD_STEPS = leaderStatement(
   'add-steps',
   `valid AS MATERIALIZED (SELECT ${namesHold(15)} AS named),
   mine AS MATERIALIZED (
-    SELECT c.job FROM punctual.claims c WHERE c.job = $4::uuid AND c.fence = $5::int AND ${WHILE_TERM_LASTS}
+    SELECT c.job FROM punctual.claims c WHERE c.job = $4::uuid AND ${IS_CURRENT} AND ${WHILE_TERM_LASTS}
     FOR KEY SHARE
   ), own AS MATERIALIZED (
     SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND ${WHILE_TERM_LASTS}
@@ -176,11 +182,11 @@ const ADD_STEPS = leaderStatement(
       swept = w.swept AND NOT w.held
     WHERE w.id = $6::uuid AND ${IF_OWN}
   ), live AS (
-    INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow)
-    SELECT ${LIVE.all}, $6::uuid FROM ${LIVE.source} WHERE ${IF_OWN}
+    INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow, schedule, occurrence)
+    SELECT ${LIVE.all}, $6::uuid, ${SCHEDULED} FROM ${LIVE.source} WHERE ${IF_OWN}
   ), later AS (
-    INSERT INTO punctual.later (${LATER_COLUMNS.names}, workflow)
-    SELECT ${LATER.all}, $6::uuid FROM ${LATER.source} WHERE ${IF_OWN}
+    INSERT INTO punctual.later (${LATER_COLUMNS.names}, workflow, schedule, occurrence)
+    SELECT ${LATER.all}, $6::uuid, ${SCHEDULED} FROM ${LATER.source} WHERE ${IF_OWN}
   ), steps AS (
     INSERT INTO punctual.steps (${ADDED_COLUMNS.names}, workflow, tenant, added_by)
     SELECT ${STEPS.all}, $6::uuid, $7::text, $4::uuid FROM ${STEPS.source} WHERE ${IF_OWN}

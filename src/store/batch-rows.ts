@@ -33,6 +33,15 @@ const READ_OPEN_BATCHES = statement(
     ORDER BY b.due_at, b.id LIMIT $4::int`,
 );
 
+const READ_OVERDUE_BATCHES = statement(
+  'read-overdue-batches',
+  `
+    SELECT ${OPEN} FROM punctual.batches b
+    WHERE b.state = 'pending' AND b.ended_at IS NULL AND (b.due_at, b.id) > ($1::bigint, $2::uuid)
+      AND b.due_at + b.start_timeout_ms <= $3::bigint
+    ORDER BY b.due_at, b.id LIMIT $4::int`,
+);
+
 const READ_OPEN_BATCH = statement(
   'read-open-batch',
   `SELECT ${OPEN}, b.state, b.run FROM punctual.batches b WHERE b.tenant = $1::text AND b.id = $2::uuid`,
@@ -67,6 +76,16 @@ export function readOpenBatches(
   limit: number,
 ): Promise<OpenBatch[]> {
   return run<OpenRow>(db, READ_OPEN_BATCHES, [state, dueAt, id, limit]);
+}
+
+/** Batches that wait and could not start in time, the oldest first, from after the position on. */
+export function readOverdueBatches(
+  db: Queryable,
+  { dueAt, id }: BatchPosition,
+  now: number,
+  limit: number,
+): Promise<OpenBatch[]> {
+  return run<OpenRow>(db, READ_OVERDUE_BATCHES, [dueAt, id, now, limit]);
 }
 
 /** One batch, whatever its state. */
@@ -120,13 +139,16 @@ export interface BatchRow extends Record<string, unknown> {
   readonly startedAt: number | null;
   readonly endedAt: number | null;
   readonly error: string | null;
+  readonly schedule: string | null;
+  readonly occurrence: number | null;
   /** The different queues and tasks of its members, as JSON. */
   readonly places: string;
 }
 
 const SHOWN = `b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.members) AS size, b.run,
       b.due_at AS "dueAt", b.start_timeout_ms AS "startTimeoutMs", b.created_at AS "createdAt",
-      b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places`;
+      b.created_by AS "createdBy", b.started_at AS "startedAt", b.ended_at AS "endedAt", b.error, b.places,
+      b.schedule, b.occurrence`;
 
 /** One statement over all places, or a member on the move would be missing. A member in `jobs` always has a claim. */
 const READ_BATCH = statement(
@@ -148,6 +170,7 @@ const LIST_BATCHES = statement(
   portionOf(
     `SELECT ${SHOWN}, 512 + ${bytesOf('b.places')} AS bytes FROM punctual.batches b
     WHERE b.tenant = $1::text AND b.id < $2::uuid AND ($3::text[] IS NULL OR b.state = ANY ($3::text[]))
+      AND ($6::text IS NULL OR b.schedule = $6::text)
     ORDER BY b.id DESC LIMIT $4::int + 1`,
     'id DESC',
     { rows: '$4', bytes: '$5' },
@@ -169,8 +192,11 @@ export function listBatches(
   db: Queryable,
   tenant: string,
   before: string,
-  states: readonly BatchState[] | null,
+  {
+    states,
+    schedule,
+  }: { readonly states: readonly BatchState[] | null; readonly schedule?: string | undefined },
   { rows, bytes }: PortionSize,
 ): Promise<Portion<BatchRow>> {
-  return readPortion<BatchRow>(db, LIST_BATCHES, [tenant, before, states, rows, bytes]);
+  return readPortion<BatchRow>(db, LIST_BATCHES, [tenant, before, states, rows, bytes, schedule ?? null]);
 }

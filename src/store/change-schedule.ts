@@ -26,7 +26,7 @@ const DELETE_SCHEDULE = statement(
 const READ_AHEAD = statement(
   'read-ahead',
   `
-    SELECT o.at, o.job FROM punctual.occurrences o
+    SELECT o.at, o.job, o.workflow IS NULL AND o.batch IS NULL AS "isJob" FROM punctual.occurrences o
     WHERE o.schedule = $1::uuid AND o.at > $2 AND NOT o.by_hand AND o.job IS NOT NULL ORDER BY o.at`,
 );
 
@@ -96,6 +96,8 @@ export async function deleteSchedule(
 interface AheadRow extends Record<string, unknown> {
   readonly at: number;
   readonly job: string;
+  /** False for the first job of a workflow or batch, which is not withdrawn. */
+  readonly isJob: boolean;
 }
 
 /** Occurrences after the moment that have a job. */

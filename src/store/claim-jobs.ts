@@ -96,11 +96,14 @@ function claimStatement(name: string, { columns, where, answer }: ClaimShape) {
   );
 }
 
+/** What attempts need; both lists name the workflow. */
+const CLAIMED = [...new Set([...FACTS, ...WORK])];
+
 /** For jobs of which memory holds only what choosing needs: the answer returns what their attempts need. */
 const CLAIM_JOBS = claimStatement('claim-jobs', {
-  columns: `, ${select('j', [...FACTS, ...WORK])}`,
+  columns: `, ${select('j', CLAIMED)}`,
   where: '',
-  answer: `SELECT ${selectCamel('c', ['id', ...FACTS, ...WORK])} FROM chosen c`,
+  answer: `SELECT ${selectCamel('c', ['id', ...CLAIMED])} FROM chosen c`,
 });
 
 /** For jobs whose rows this process stored and still holds: the answer returns only which were claimed. */

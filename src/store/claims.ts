@@ -22,7 +22,7 @@ const FIND_CLAIMS = statement('find-claims', 'SELECT job AS id, fence FROM punct
 /** The columns of a job that decide about its attempts. */
 export const FACTS = [
   ...(['task', 'timeout_ms', 'failures', 'losses', 'max_attempts', 'max_losses', 'at_most_once'] as const),
-  ...(['backoff', 'run_at', 'late_by', 'schedule'] as const),
+  ...(['backoff', 'run_at', 'late_by', 'schedule', 'workflow', 'batch'] as const),
 ] as const;
 
 /** The columns of a job that its assignments carry. */

@@ -9,16 +9,22 @@ import { earliestEnd } from './read-job.js';
 
 /** Ends of batches, what is noted about them before, and retries. */
 
-/** Only a batch none of whose members waits or runs has ended. */
+/** Only a batch none of whose members waits or runs has ended. One that fails with a reason could not start in time. */
 const END_BATCH = leaderStatement(
   'end-batch',
-  `answer AS (
+  `ended AS (
     UPDATE punctual.batches b SET state = $5::text, ended_at = $6::bigint, error = $7::json
     WHERE b.id = $4::uuid AND b.ended_at IS NULL AND ${WHILE_TERM_LASTS}
       AND NOT EXISTS (SELECT 1 FROM punctual.jobs j WHERE j.id = ANY(b.members))
       AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.id = ANY(b.members))
-    RETURNING b.id
-  )`,
+    RETURNING b.id, b.tenant
+  ), counted AS (
+    INSERT INTO punctual.tallies
+      (at, tenant, batches_succeeded, batches_failed, batches_cancelled, batches_timed_out)
+    SELECT $6::bigint, e.tenant, ($5::text = 'succeeded')::int, ($5::text = 'failed')::int,
+      ($5::text = 'cancelled')::int, ($5::text = 'failed' AND $7::json IS NOT NULL)::int
+    FROM ended e
+  ), answer AS (SELECT id FROM ended)`,
 );
 
 /** Ends a batch whose members have all ended; answers whether it did, which it does once. */

@@ -10,9 +10,9 @@ import { auditedStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from '.
 const ENDS = 'unnest($4::uuid[], $5::text[], $6::json[]) u(id, ended_as, ended_why)';
 
 const parts = (from: 'jobs' | 'later') => `
-  ${endParts({ from, rows: 'gone', at: '$7::bigint', state: 'm.ended_as', set: { error: 'm.ended_why' } })},
+  ${endParts({ from, rows: 'gone', at: '$7::bigint', state: 'm.ended_as', set: { error: 'm.ended_why' }, skips: true })},
   answer AS (
-    SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow,
+    SELECT g.id, g.tenant, g.ended_as AS state, g.task, g.schedule, g.workflow, g.batch,
       (SELECT q.name FROM punctual.queues q WHERE q.id = g.queue) AS "queueName"
     FROM gone g
   )`;

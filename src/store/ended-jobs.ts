@@ -24,6 +24,8 @@ export interface EndedJob {
   /** The workflow that it is a step of, and when it ended. */
   readonly workflow?: string | null;
   readonly finishedAt?: number;
+  /** The batch that it is a member of. */
+  readonly batch?: string | null;
 }
 
 /** The steps of workflows among ended jobs. */
@@ -51,17 +53,20 @@ interface End {
   readonly state: string;
   /** Values of the other columns of history that the old row lacks or that change. */
   readonly set: { readonly [N in Exclude<ColumnOf<'job_history'>, 'state' | 'finished_at'>]?: string };
+  /** Whether steps of workflows may be skipped by it, which is counted. */
+  readonly skips?: true;
 }
 
 /** Parts of a WITH that end jobs; the part `ended` returns their ids, tenants, states, schedules and workflows. */
-export function endParts({ from, rows, at, state, set }: End): string {
+export function endParts({ from, rows, at, state, set, skips }: End): string {
+  const skipped = `nullif(count(*) FILTER (WHERE state = 'skipped' AND workflow IS NOT NULL), 0)`;
   return `ended AS (
     ${insertMoved({ from, to: 'job_history', rows, set: { ...set, state, finished_at: at } })}
     RETURNING id, tenant, state, schedule, workflow
   ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled)
+    INSERT INTO punctual.tallies (at, tenant, jobs_completed, jobs_failed, jobs_cancelled${skips ? ', steps_skipped' : ''})
     SELECT ${at}, tenant, count(*) FILTER (WHERE state = 'succeeded'),
-      count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')
+      count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'cancelled')${skips ? `, ${skipped}` : ''}
     FROM ended GROUP BY tenant
   ), left_over AS (
     INSERT INTO punctual.outbox (job, workflow, state, finished_at)

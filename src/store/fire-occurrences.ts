@@ -19,8 +19,15 @@ export interface Move {
   readonly from: number;
   readonly watermark: number;
   readonly fireAt: number | null;
-  /** The newest job; null keeps the current one. */
-  readonly lastJob: string | null;
+  /** The newest run; null keeps the current one. */
+  readonly lastRun: StoredRun | null;
+}
+
+/** The run of an occurrence: a job, or a workflow or batch and the first of its jobs. */
+export interface StoredRun {
+  readonly job: string;
+  readonly workflow: string | null;
+  readonly batch: string | null;
 }
 
 /** The state of an occurrence in the ledger. */
@@ -35,6 +42,8 @@ export interface OccurrenceRow {
   readonly state: StoredState;
   readonly reason: string | null;
   readonly job: string | null;
+  readonly workflow: string | null;
+  readonly batch: string | null;
   /** The delay in milliseconds beyond which a start is late. */
   readonly lateAfter: number | null;
   /** The last occurrence of a row for several that were passed over. */
@@ -55,9 +64,11 @@ const MOVE_SCHEDULES = statement(
   'move-schedules',
   `
     UPDATE punctual.schedules s SET
-      watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job)
-    FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[])
-      u(id, version, moved_from, watermark, fire_at, last_job)
+      watermark = u.watermark, fire_at = u.fire_at, last_job = coalesce(u.last_job, s.last_job),
+      last_workflow = CASE WHEN u.last_job IS NULL THEN s.last_workflow ELSE u.last_workflow END,
+      last_batch = CASE WHEN u.last_job IS NULL THEN s.last_batch ELSE u.last_batch END
+    FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::bigint[], $5::bigint[], $6::uuid[], $7::uuid[], $8::uuid[])
+      u(id, version, moved_from, watermark, fire_at, last_job, last_workflow, last_batch)
     WHERE ${byIndex('s.id', 'u.id')} AND s.version = u.version AND s.watermark = u.moved_from
     RETURNING s.id`,
 );
@@ -67,10 +78,10 @@ const RECORD_OCCURRENCES = statement(
   `
     WITH recorded AS (
       INSERT INTO punctual.occurrences (schedule, at, by_hand, tenant, state, reason, job, late_after, until, count,
-        judge_at, recorded_at)
+        judge_at, workflow, batch, recorded_at)
       SELECT u.*, $12::bigint FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::text[], $5::text[], $6::text[],
-        $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
-        u(schedule, at, by_hand, tenant, state, reason, job, late_after, until, count, judge_at)
+        $7::uuid[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $13::uuid[], $14::uuid[])
+        u(schedule, at, by_hand, tenant, state, reason, job, late_after, until, count, judge_at, workflow, batch)
       ON CONFLICT (schedule, at, by_hand) DO NOTHING
       RETURNING job, tenant, state, count
     ), counted AS (
@@ -97,14 +108,29 @@ const INSERT_SCHEDULED_JOBS = statement(
 const START_WAITING = statement(
   'start-waiting-occurrence',
   `
-    UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint
+    UPDATE punctual.occurrences o SET state = 'ran', reason = NULL, job = $3::uuid, judge_at = $4::bigint,
+      workflow = $5::uuid, batch = $6::uuid
     WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
     RETURNING o.at`,
 );
 
-const SET_LAST_JOB = statement(
-  'set-last-job',
-  'UPDATE punctual.schedules SET last_job = $2::uuid WHERE id = $1::uuid',
+const SET_LAST_RUN = statement(
+  'set-last-run',
+  `
+    UPDATE punctual.schedules SET last_job = $2::uuid, last_workflow = $3::uuid, last_batch = $4::uuid
+    WHERE id = $1::uuid`,
+);
+
+/** An occurrence that waited gets no run, because none can be made. */
+const REFUSE_WAITING = statement(
+  'refuse-waiting-occurrence',
+  `
+    WITH refused AS (
+      UPDATE punctual.occurrences o SET state = 'missed', reason = $3::text
+      WHERE o.schedule = $1::uuid AND o.at = $2::bigint AND NOT o.by_hand AND o.state = 'waiting'
+      RETURNING o.tenant
+    )
+    INSERT INTO punctual.tallies (at, tenant, occurrences_missed) SELECT $4::bigint, tenant, 1 FROM refused`,
 );
 
 /** Moves watermarks; answers with the ids of the schedules that had not changed since they were read. */
@@ -117,7 +143,9 @@ export async function moveSchedules(db: Queryable, moves: readonly Move[]): Prom
     ordered.map((move) => move.from),
     ordered.map((move) => move.watermark),
     ordered.map((move) => move.fireAt),
-    ordered.map((move) => move.lastJob),
+    ordered.map(({ lastRun }) => lastRun?.job ?? null),
+    ordered.map(({ lastRun }) => lastRun?.workflow ?? null),
+    ordered.map(({ lastRun }) => lastRun?.batch ?? null),
   ]);
   return new Set(rows.map((row) => row.id));
 }
@@ -142,6 +170,8 @@ export async function recordOccurrences(
     rows.map((row) => row.count),
     rows.map((row) => row.judgeAt),
     now,
+    rows.map((row) => row.workflow),
+    rows.map((row) => row.batch),
   ]);
   return new Set(recorded.map((row) => row.job));
 }
@@ -157,15 +187,25 @@ export async function insertScheduledJobs(
   await run(db, INSERT_SCHEDULED_JOBS, [now, ...counts, ...SCHEDULED_COLUMNS.parameters(jobs)]);
 }
 
-/** Gives a waiting occurrence its job; answers false when it no longer waits. */
+/** Gives a waiting occurrence its run; answers false when it no longer waits. */
 export async function startWaiting(
   db: Queryable,
-  occurrence: { schedule: string; at: number },
-  job: string,
-  judgeAt: number,
+  { schedule, at }: { schedule: string; at: number },
+  { job, workflow, batch }: StoredRun,
+  judgeAt: number | null,
 ): Promise<boolean> {
-  const rows = await run(db, START_WAITING, [occurrence.schedule, occurrence.at, job, judgeAt]);
+  const rows = await run(db, START_WAITING, [schedule, at, job, judgeAt, workflow, batch]);
   if (rows.length === 0) return false;
-  await run(db, SET_LAST_JOB, [occurrence.schedule, job]);
+  await run(db, SET_LAST_RUN, [schedule, job, workflow, batch]);
   return true;
+}
+
+/** Records that an occurrence that waited gets no run, and why. */
+export async function refuseWaiting(
+  db: Queryable,
+  { schedule, at }: { schedule: string; at: number },
+  reason: string,
+  now: number,
+): Promise<void> {
+  await run(db, REFUSE_WAITING, [schedule, at, reason, now]);
 }

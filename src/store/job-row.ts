@@ -13,9 +13,9 @@ export interface JobRow {
   readonly payload: string;
   readonly definition: StoredDefinition;
   /** The schedule that made it, if one did. */
-  readonly schedule?: string;
+  readonly schedule?: string | undefined;
   /** The workflow that it is a step of, if it is one. */
-  readonly workflow?: string;
+  readonly workflow?: string | undefined;
 }
 
 /** Fewer characters than this take less than a kibibyte in UTF-8. */

@@ -30,10 +30,10 @@ export interface WorkflowOrigin {
 }
 
 /** The step by whose start it is judged whether a workflow started in time: the first that runs a job at once, if any does. */
-export function firstStep(steps: readonly Pick<ParsedStep, 'parents' | 'wait'>[]): number {
+export function firstStep(steps: readonly Pick<ParsedStep, 'parents' | 'wait' | 'inner'>[]): number {
   return Math.max(
     0,
-    steps.findIndex(({ parents, wait }) => parents.length === 0 && wait === null),
+    steps.findIndex(({ parents, wait, inner }) => parents.length === 0 && wait === null && inner === null),
   );
 }
 
@@ -44,19 +44,20 @@ export async function newWorkflow(
   resolved: readonly Resolved[],
   now: number,
   laterThreshold: number,
-  { definition = null, scheduled = null, ids, dueAt }: WorkflowOrigin = {},
+  { definition = null, scheduled = null, ids: given, dueAt }: WorkflowOrigin = {},
 ): Promise<NewWorkflow> {
   const { tenant, createdBy } = owner;
-  const workflow = ids?.workflow ?? uuidv7(now);
+  const workflow = given?.workflow ?? uuidv7(now);
   const slice = new TimeSlice();
   const made: NewStep[] = [];
   const edges = { parents: [] as number[], children: [] as number[] };
-  const first = ids ? firstStep(steps) : -1;
+  const first = given ? firstStep(steps) : -1;
   for (const [i, step] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    const id = i === first ? ids!.first : uuidv7(now);
+    const id = i === first ? given!.first : uuidv7(now);
     const times = { now, laterThreshold, dueAt };
-    made.push(newStep({ id, workflow }, step, owner, resolved[i]!, times, made.at(-1), steps[i - 1]));
+    const ids = { id, workflow, ...(scheduled && { schedule: scheduled.schedule }) };
+    made.push(newStep(ids, step, owner, resolved[i]!, times, made.at(-1), steps[i - 1]));
     for (const parent of step.parents) {
       edges.parents.push(parent);
       edges.children.push(i);
@@ -79,7 +80,7 @@ interface Times {
 }
 
 function newStep(
-  ids: Pick<JobRow, 'id' | 'workflow'>,
+  ids: Pick<JobRow, 'id' | 'workflow' | 'schedule'>,
   step: ParsedStep,
   owner: WorkflowOwner,
   resolved: Resolved,

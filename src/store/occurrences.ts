@@ -28,11 +28,14 @@ const LATE_BY = `coalesce(o.late_by, j.late_by, h.late_by, l.late_by,
 const READ_LEDGER = statement(
   'read-ledger',
   `
-    SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.late_after AS "lateAfter", o.until, o.count,
-      ${LATE_BY} AS "lateBy",
+    SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.workflow, o.batch,
+      o.late_after AS "lateAfter", o.until, o.count, ${LATE_BY} AS "lateBy",
       CASE WHEN j.id IS NOT NULL AND c.job IS NULL AND j.attempts = 0 OR l.id IS NOT NULL AND l.attempts = 0
         THEN 'pending'
-        WHEN h.id IS NOT NULL AND h.attempts = 0 THEN h.state
+        WHEN h.id IS NOT NULL AND h.attempts = 0 THEN CASE
+          WHEN o.workflow IS NULL THEN h.state
+          -- Whatever became of its first step, others may have run.
+          ELSE (SELECT w.state FROM punctual.workflows w WHERE w.id = o.workflow AND w.state = 'cancelled') END
       END AS "neverStarted"
     FROM punctual.occurrences o ${JOB_OF_OCCURRENCE}
     WHERE o.schedule = $2::uuid AND (o.at, o.by_hand) < ($5::bigint, $6::boolean) AND o.at <= $4::bigint
@@ -108,6 +111,8 @@ export interface LedgerRow extends Record<string, unknown> {
   readonly state: StoredState;
   readonly reason: string | null;
   readonly job: string | null;
+  readonly workflow: string | null;
+  readonly batch: string | null;
   readonly lateAfter: number | null;
   readonly until: number | null;
   readonly count: number;

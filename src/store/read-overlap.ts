@@ -1,11 +1,16 @@
 import { type Queryable, run, statement } from './database.js';
 
-/** For occurrences that must not overlap: whether the previous job has ended, and which occurrences wait for it. */
+/** For occurrences that must not overlap: whether the previous run has ended, and which occurrences wait for it. */
 
-/** Whether the newest job of schedule `s` has not ended; as look-ups of one job, so that no plan reads whole tables. */
-const LIVES = `coalesce(
-      (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
-      (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false)`;
+/** Whether the newest run of schedule `s` has not ended; as look-ups of one row, so that no plan reads whole tables. */
+const LIVES = `CASE
+      WHEN s.last_workflow IS NOT NULL
+      THEN coalesce((SELECT w.ended_at IS NULL FROM punctual.workflows w WHERE w.id = s.last_workflow), false)
+      WHEN s.last_batch IS NOT NULL
+      THEN coalesce((SELECT b.ended_at IS NULL FROM punctual.batches b WHERE b.id = s.last_batch), false)
+      ELSE coalesce(
+        (SELECT true FROM punctual.jobs j WHERE j.id = s.last_job),
+        (SELECT true FROM punctual.later l WHERE l.id = s.last_job), false) END`;
 
 const READ_PREVIOUS = statement(
   'read-previous',
@@ -16,7 +21,7 @@ const READ_PREVIOUS = statement(
 );
 
 /**
- * For each schedule with waiting occurrences the first of them, and whether the job it waits for has ended. Skips
+ * For each schedule with waiting occurrences the first of them, and whether the run it waits for has ended. Skips
  * through the index from schedule to schedule, so the cost does not grow with the waiting occurrences.
  */
 const READ_READY = statement(
@@ -30,18 +35,19 @@ const READ_READY = statement(
         SELECT o.schedule, o.at FROM punctual.occurrences o WHERE o.state = 'waiting' AND o.schedule > w.schedule
         ORDER BY o.schedule, o.at LIMIT 1) n
     )
-    SELECT w.schedule, w.at, s.tenant, s.name, s.last_job AS "lastJob", NOT ${LIVES} AS ready
+    SELECT w.schedule, w.at, s.tenant, s.name, coalesce(s.last_workflow, s.last_batch, s.last_job) AS "lastRun",
+      NOT ${LIVES} AS ready
     FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule`,
 );
 
-/** Whether the newest job of a schedule has not ended, and whether an occurrence waits for it. */
+/** Whether the newest run of a schedule has not ended, and whether an occurrence waits for it. */
 interface PreviousRow extends Record<string, unknown> {
   readonly id: string;
   readonly lives: boolean;
   readonly awaited: boolean;
 }
 
-/** The state of the newest job of each schedule. */
+/** The state of the newest run of each schedule. */
 export function readPrevious(db: Queryable, ids: readonly string[]): Promise<PreviousRow[]> {
   return run(db, READ_PREVIOUS, [ids]);
 }
@@ -52,8 +58,9 @@ export interface FirstWaiting extends Record<string, unknown> {
   readonly at: number;
   readonly tenant: string;
   readonly name: string;
-  readonly lastJob: string | null;
-  /** Whether the job that it waits for has ended. */
+  /** The job, workflow or batch that it waits for. */
+  readonly lastRun: string | null;
+  /** Whether the run that it waits for has ended. */
   readonly ready: boolean;
 }
 

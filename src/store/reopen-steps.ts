@@ -130,8 +130,10 @@ const REOPEN_STEPS = auditedStatement(
       steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
     WHERE w.id = $4::uuid AND ${IF_OWN}
   ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_retried)
-    SELECT $9::bigint, $5::text, count(*) FROM moved HAVING count(*) > 0
+    INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
+    SELECT $9::bigint, $5::text, count(*),
+      (SELECT (w.ended_at IS NOT NULL)::int FROM punctual.workflows w WHERE w.id = $4::uuid)
+    FROM moved HAVING count(*) > 0
   ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own)`,
 );
 

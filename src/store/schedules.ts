@@ -26,6 +26,9 @@ export interface ScheduleRow extends Record<string, unknown> {
   readonly watermark: number;
   readonly fire_at: number | null;
   readonly last_job: string | null;
+  /** The workflow or batch that this is the first job of. */
+  readonly last_workflow: string | null;
+  readonly last_batch: string | null;
   readonly created_at: number;
   readonly created_by: string;
   readonly changed_at: number;
@@ -41,9 +44,12 @@ export interface ScheduleWithLast extends ScheduleRow {
   readonly without_payload?: boolean;
   readonly last_at: number | null;
   readonly last_run: string | null;
+  readonly last_run_workflow: string | null;
+  readonly last_run_batch: string | null;
 }
 
-const PLAIN_COLUMNS = `s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.created_at,
+const PLAIN_COLUMNS = `s.id, s.tenant, s.name, s.paused, s.watermark, s.fire_at, s.last_job, s.last_workflow,
+  s.last_batch, s.created_at,
   s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by`;
 
 const COLUMNS = `${PLAIN_COLUMNS}, s.definition`;
@@ -57,7 +63,8 @@ const COLUMNS_APART = `${PLAIN_COLUMNS}, r.definition -> 'payload' AS payload,
 
 const LAST = `
   LEFT JOIN LATERAL (
-    SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run FROM punctual.occurrences o
+    SELECT coalesce(o.until, o.at) AS last_at, o.job AS last_run, o.workflow AS last_run_workflow,
+      o.batch AS last_run_batch FROM punctual.occurrences o
     WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true`;
 
 const CREATE_SCHEDULE = auditedStatement(
@@ -80,7 +87,7 @@ const FIND_SCHEDULE = statement(
 const READ_SCHEDULE = statement(
   'read-schedule',
   `
-    SELECT ${COLUMNS}, o.last_at, o.last_run FROM punctual.schedules s ${LAST}
+    SELECT ${COLUMNS}, o.last_at, o.last_run, o.last_run_workflow, o.last_run_batch FROM punctual.schedules s ${LAST}
     WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL`,
 );
 
@@ -90,10 +97,10 @@ const LIST_SCHEDULES = statement(
   'list-schedules',
   portionOf(
     `SELECT *, ${bytesOf('definition')} + ${bytesOf('payload')} AS bytes FROM (
-       SELECT ${PLAIN_COLUMNS}, definition, last_at, last_run, NOT ${PAYLOAD_SHOWN} AS without_payload,
+       SELECT ${PLAIN_COLUMNS}, definition, last_at, last_run, last_run_workflow, last_run_batch, NOT ${PAYLOAD_SHOWN} AS without_payload,
          CASE WHEN ${PAYLOAD_SHOWN} THEN payload END AS payload
        FROM (
-         SELECT ${COLUMNS_APART}, o.last_at, o.last_run FROM punctual.schedules s
+         SELECT ${COLUMNS_APART}, o.last_at, o.last_run, o.last_run_workflow, o.last_run_batch FROM punctual.schedules s
          CROSS JOIN LATERAL (SELECT ${READABLE} AS definition) r ${LAST}
          WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4::int + 1) s
        OFFSET 0) r`,

@@ -38,8 +38,8 @@ const START_BATCH = leaderStatement(
     UPDATE punctual.batches b SET state = 'running', started_at = $4::bigint
     WHERE b.id = $5::uuid AND EXISTS (SELECT 1 FROM gone)
   ), counted AS (
-    INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms)
-    SELECT $4::bigint, $6::text, count(*), $7::bigint[], $8::bigint FROM gone HAVING count(*) > 0
+    INSERT INTO punctual.tallies (at, tenant, jobs_assigned, lateness, lateness_ms, batches_started)
+    SELECT $4::bigint, $6::text, count(*), $7::bigint[], $8::bigint, 1 FROM gone HAVING count(*) > 0
   ), answer AS (SELECT ${selectCamel('g', ['id', ...FACTS])} FROM gone g)`,
 );
 

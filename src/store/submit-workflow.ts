@@ -146,8 +146,8 @@ const INSERT_WORKFLOW = statement(
       INSERT INTO punctual.edges (parent, child)
       SELECT ${STEP_IDS}[e.parent + 1], ${STEP_IDS}[e.child + 1] FROM ${EDGES} WHERE ${IF_MADE}
     ), counted AS (
-      INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
-      SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE ${IF_MADE}
+      INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
+      SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE ${IF_MADE}
     )
     SELECT named, young, ${IF_MADE} AS made FROM valid`,
 );

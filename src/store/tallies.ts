@@ -11,7 +11,8 @@ const column = (counter: Counter) => counter.replace(/[A-Z]/g, (letter) => `_${l
 const COLUMNS = COUNTERS.map(column);
 /** Everything that is added up by `sum`. */
 const SUMMED = [...COLUMNS, 'lateness_ms'];
-const SUMS = SUMMED.map((name) => `sum(${name})::bigint AS ${name}`).join(', ');
+/** Null where nothing was counted. */
+const SUMS = SUMMED.map((name) => `coalesce(sum(${name}), 0)::bigint AS ${name}`).join(', ');
 const NO_HISTOGRAM = `'{}'::bigint[]`;
 
 /** Adds the new counts to those of a conflicting row. */

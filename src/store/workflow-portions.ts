@@ -298,7 +298,13 @@ const APPLY_PORTION = leaderStatement(
     at: '$7::bigint',
     state: 'm.ended_as',
     set: { error: 'm.ended_why', result: 'm.ended_with' },
-  })}, answer AS (
+    skips: true,
+  })}, ended_workflows AS (
+    INSERT INTO punctual.tallies (at, tenant, workflows_succeeded, workflows_failed, workflows_cancelled)
+    SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
+      count(*) FILTER (WHERE state = 'cancelled')
+    FROM advanced WHERE is_over GROUP BY tenant
+  ), answer AS (
     SELECT EXISTS (SELECT 1 FROM own) AS own,
       (SELECT json_agg(l) FROM live l) AS live,
       (SELECT count(*) FROM postponed) AS postponed,

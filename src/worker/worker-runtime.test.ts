@@ -336,6 +336,28 @@ describe('an attempt that is told to stop', () => {
     expect(await scheduler.resultOf(fine)).toMatchObject({ outcome: 'succeeded' });
   });
 
+  it('adds steps again and again while no node can, and is told so when that is refused as stale', async () => {
+    const scheduler = new MemoryScheduler();
+    scheduler.fail('addSteps', 2, 'after', 'NO_LEADER');
+    const spawning = task('spawning', async (_: unknown, { spawn }) => {
+      await spawn((w) => w.run(double, 1, { name: 'b' }), { join: false });
+      scheduler.fail('addSteps', 1, 'before', 'STALE_FENCE');
+      await spawn((w) => w.wait('1s', { name: 'c' }));
+    });
+    const job = scheduler.submit('spawning', null, { workflow: 'w' });
+    await workerOf(scheduler, [spawning]).start();
+    expect(await scheduler.resultOf(job)).toMatchObject({
+      outcome: 'cancelled',
+      error: { code: 'STALE_FENCE' },
+    });
+    const addition = {
+      by: { jobId: job.jobId, fence: 1 },
+      jobs: { b: { task: 'double', payload: 1 } },
+      join: false,
+    };
+    expect(scheduler.additions).toEqual([addition, addition, addition]);
+  });
+
   it('is told so when its progress is refused as stale', async () => {
     const scheduler = new MemoryScheduler();
     scheduler.fail('progress', 1, 'before', 'STALE_FENCE');

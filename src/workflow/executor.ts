@@ -75,6 +75,7 @@ export class WorkflowExecutor {
     private readonly onStopping: () => void,
   ) {
     leader.noteSteps = (steps) => this.note(steps);
+    leader.workflowMeters.endsPending = () => this.pending.size;
     this.timer = new EarliestTimer(leader.clock, () => this.wake());
     this.loop = new Loop({
       name: 'workflows',
@@ -189,10 +190,23 @@ export class WorkflowExecutor {
     const applied = await this.write(portion, tenants, now);
     if (!applied.isOwn) return this.forgetCounted(taken);
     for (const { job } of taken) this.pending.delete(job);
+    if (prepared.released.length > 0) this.measure(prepared, read.edges, ends, now);
     // At the end, so that one with thousands of children keeps nobody waiting.
     if (partly) this.add({ ...taken.at(-1)!, place: partly.place });
     for (const { wakeAt } of prepared.waiting) this.timer.arm(wakeAt);
     if (workflows.some(({ stopping }) => stopping !== null)) this.onStopping();
+  }
+
+  /** How long after the last end that they waited for steps were released. */
+  private measure(
+    { released }: Prepared,
+    edges: readonly ReadEdge[],
+    ends: readonly PendingEnd[],
+    now: number,
+  ): void {
+    const endedAt = new Map<string, number>();
+    for (const { id, n } of edges) endedAt.set(id, Math.max(endedAt.get(id) ?? 0, ends[n - 1]!.finishedAt));
+    for (const { id } of released) this.leader.workflowMeters.released(now - (endedAt.get(id) ?? now));
   }
 
   private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
@@ -227,6 +241,7 @@ export class WorkflowExecutor {
       for (const id of held) leader.turns.release(id);
     }
     if (applied.isOwn) {
+      if (leader.events.isHeard) this.tellStopping(portion, applied, tenants);
       this.tell(applied.steps, applied.over, tenants);
       await leader.admitNew(applied.live);
     }
@@ -314,8 +329,22 @@ export class WorkflowExecutor {
       ),
     );
     const live = addition.steps.filter(({ admitAt }) => admitAt === null);
-    await leader.admit(live.map(({ row }) => toWaiting(row)));
+    const waiting = live.map(({ row }) => toWaiting(row));
+    await leader.admit(waiting);
+    if (leader.events.isHeard) leader.events.submitted(waiting);
     if (addition.steps.some(({ wakeAt }) => wakeAt !== null)) this.wake();
+  }
+
+  /** Workflows that stop and have not ended with the same portion. */
+  private tellStopping(
+    { workflows }: Portion,
+    { over }: Applied,
+    tenants: ReadonlyMap<string, string>,
+  ): void {
+    for (const { id, stopping } of workflows) {
+      if (stopping === null || over.some((ended) => ended.id === id)) continue;
+      this.leader.events.workflow('workflow.stopping', { id, tenant: tenants.get(id)! }, 'running', stopping);
+    }
   }
 
   private tell(
@@ -326,13 +355,19 @@ export class WorkflowExecutor {
     const { leader } = this;
     if (steps.length > 0) {
       const ended = steps.map(({ job, state, workflow }) => ({
-        ...{ id: job, tenant: tenants.get(workflow)!, state },
+        ...{ id: job, tenant: tenants.get(workflow)!, state, workflow },
       }));
       leader.ended(ended);
       if (leader.events.isHeard) leader.events.endedWaiting(ended);
       this.note(steps);
     }
-    if (over.length > 0) leader.ended(over);
+    if (over.length === 0) return;
+    leader.ended(over);
+    const now = leader.clock.now();
+    for (const { createdAt } of over) leader.workflowMeters.ended(now - createdAt);
+    if (leader.events.isHeard)
+      for (const workflow of over)
+        leader.events.workflow(`workflow.${workflow.state}`, workflow, workflow.state);
   }
 
   /** An end was counted before; that happens to one that was read from the table while it was being noted. */
@@ -374,22 +409,13 @@ function lastEdge(edges: readonly ReadEdge[], step: string): number {
 }
 
 /** The changes of steps with when they wake, and whether they only wait for their workflow. */
-function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): StepChange[] {
+function withPrepared(steps: readonly StepChange[], { waiting, released }: Prepared): readonly StepChange[] {
+  if (waiting.length === 0 && !released.some(({ parked }) => parked)) return steps;
   const wakeAts = new Map(waiting.map(({ id, wakeAt }) => [id, wakeAt]));
   const parked = new Map(released.map((step) => [step.id, step.parked]));
-  // Written out: a spread for each step would cost more than all else here.
-  return steps.map(({ id, parentsLeft, ok, bad, released, outcome, finishedAt }) => {
-    const wakeAt = wakeAts.get(id) ?? null;
-    return {
-      id,
-      parentsLeft,
-      ok,
-      bad,
-      released,
-      outcome,
-      finishedAt,
-      wakeAt,
-      parked: parked.get(id) ?? null,
-    };
-  });
+  return steps.map((step) => ({
+    ...step,
+    wakeAt: wakeAts.get(step.id) ?? null,
+    parked: parked.get(step.id) ?? null,
+  }));
 }

@@ -101,7 +101,9 @@ export class InnerWorkflows {
 
   private async tell({ tenant, steps }: NewWorkflow): Promise<void> {
     const live = steps.filter(({ admitAt }) => admitAt === null);
-    await this.leader.admitNew(live.map(({ row }) => toWaiting(row)));
+    const waiting = live.map(({ row }) => toWaiting(row));
+    await this.leader.admitNew(waiting);
+    if (this.leader.events.isHeard) this.leader.events.submitted(waiting);
     const startBefore = steps.flatMap(({ row }) => row.definition.start_before ?? []);
     const first = startBefore.reduce((least, at) => Math.min(least, at), Number.POSITIVE_INFINITY);
     this.parts.onStored(tenant, steps.length - live.length, startBefore.length > 0 ? first : null);

@@ -90,8 +90,21 @@ type Counts = Mutable<StepCounts> & { readonly workflow: string };
 /** The counts as they were read. Written out, because a spread costs several times as much, and there is one per edge. */
 function countsOf(edge: ReadEdge, workflow: string): Counts {
   const { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers } = edge;
-  // biome-ignore format: one line.
-  return { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers, workflow };
+  return {
+    id,
+    runIf,
+    parents,
+    parentsLeft,
+    ok,
+    bad,
+    released,
+    outcome,
+    delayMs,
+    wait,
+    inner,
+    refers,
+    workflow,
+  };
 }
 
 function decide(

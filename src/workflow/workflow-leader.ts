@@ -2,6 +2,7 @@ import type { AuditEntry } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import type { Log } from '../core/log.js';
+import type { WorkflowEnd, WorkflowState } from '../core/workflow.js';
 import type { Pool, Queryable } from '../store/database.js';
 import type { EndedJob, EndedStep } from '../store/ended-jobs.js';
 import type { Keep } from '../store/idempotency.js';
@@ -10,10 +11,19 @@ import type { Waiting } from '../store/read-backlog.js';
 import type { TaskDefinitions } from '../store/task-definitions.js';
 import type { EndedWorkflow } from '../store/workflow-portions.js';
 
+import type { WorkflowMeters } from './workflow-meters.js';
+
 /** Tells those who listen what becomes of workflows; to be called only while somebody does. */
 interface WorkflowEvents {
   readonly isHeard: boolean;
   endedWaiting(jobs: readonly EndedJob[]): void;
+  workflow(
+    type: `workflow.${'changed' | 'stopping' | 'retried' | WorkflowEnd}`,
+    workflow: { readonly id: string; readonly tenant: string },
+    state: WorkflowState,
+    change?: 'cancel' | 'failure' | 'hold' | 'release',
+  ): void;
+  submitted(jobs: readonly Waiting[]): void;
 }
 
 /** The part of the leader's state that workflows use. It lasts for one term. */
@@ -27,6 +37,7 @@ export interface WorkflowLeader {
   readonly log: Log;
   readonly events: WorkflowEvents;
   readonly tasks: TaskDefinitions;
+  readonly workflowMeters: WorkflowMeters;
   /** Workflows that ended before it are being removed. */
   readonly keptSince: number;
   /** Set by the workflows; called after the commit with the steps that have ended. */

@@ -66,6 +66,7 @@ export class Workflows {
       if (workflow.state !== 'running') throw ended(workflow);
       const entry = author && this.entry(author, 'workflow.cancel', workflow, { stopping: 'cancel' });
       await leader.writeRequested(entry, keep, (db, term) => cancelWorkflow(db, term, tenant, id));
+      if (leader.events.isHeard) leader.events.workflow('workflow.stopping', workflow, 'running', 'cancel');
     });
     this.sweeper.wake();
   }
@@ -95,6 +96,8 @@ export class Workflows {
       const action = held ? 'workflow.hold' : 'workflow.release';
       const entry = author && this.entry(author, action, workflow, { held });
       await this.leader.writeRequested(entry, keep, (db, term) => holdWorkflow(db, term, tenant, id, held));
+      const { events } = this.leader;
+      if (events.isHeard) events.workflow('workflow.changed', workflow, 'running', held ? 'hold' : 'release');
     });
     this.sweeper.wake();
   }
@@ -192,6 +195,7 @@ export class Workflows {
       ),
     );
     if (!isDone) throw tooOld(id);
+    if (leader.events.isHeard) leader.events.workflow('workflow.retried', workflow, 'running');
     this.onReopened(tenant, plan.reopened.length, null);
     this.executor.wake();
   }

@@ -69,6 +69,10 @@ async function shardWithTenants(): Promise<TestShard> {
     await shard.claim(term, [running, ended]);
     await shard.finish(term, [{ id: ended }]);
     await shard.pool.query(
+      'INSERT INTO punctual.job_history_kept SELECT * FROM punctual.job_history WHERE tenant = $1',
+      [tenant],
+    );
+    await shard.pool.query(
       `INSERT INTO punctual.job_logs (tenant, job, fence, stored_at, line) VALUES ($1, $2, 1, $3, '{}')`,
       [tenant, running, Date.now()],
     );
@@ -89,6 +93,12 @@ async function shardWithTenants(): Promise<TestShard> {
          INSERT INTO punctual.steps (id, workflow, tenant, name, place, run_if, parents, parents_left, released)
          SELECT gen_random_uuid(), id, $1, 's', 0, 'all-finished', 0, 0, true FROM made RETURNING id)
        INSERT INTO punctual.edges (parent, child) SELECT id, id FROM step`,
+      [tenant],
+    );
+    await shard.pool.query(
+      `INSERT INTO punctual.workflow_definitions
+         (tenant, name, version, jobs, on_failure, running, digest, bytes, steps, created_at, created_by)
+       VALUES ($1, 'w', 1, '{}', 'stop', 'finish', '', 2, 1, 0, 'test')`,
       [tenant],
     );
     await shard.pool.query(

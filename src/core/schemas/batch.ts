@@ -47,6 +47,10 @@ const FIELDS = {
   size: Type.Integer({ description: 'How many members it has.' }),
   run: Type.Integer({ description: 'Counts how often it was set going, by its submission and by retries.' }),
   dueAt: Type.String({ format: 'date-time', description: 'When its last member is due.' }),
+  schedule: nullable(Type.String({ description: 'The schedule that made it.' })),
+  scheduledAt: nullable(
+    Type.String({ format: 'date-time', description: 'Its occurrence; null for one that was run by hand.' }),
+  ),
   createdAt: Time,
   createdBy: Text,
   startedAt: nullable(Time),

@@ -47,6 +47,8 @@ export const EventQuery = strict({
   task: Type.Optional(NAMES),
   schedule: Type.Optional(NAMES),
   job: Type.Optional(list(ID_PATTERN, 'ids of jobs', '01890a5d-ac96-774b-bcce-b302099a8057')),
+  workflow: Type.Optional(list(ID_PATTERN, 'ids of workflows', '01890a5d-ac96-774b-bcce-b302099a8057')),
+  batch: Type.Optional(list(ID_PATTERN, 'ids of batches', '01890a5d-ac96-774b-bcce-b302099a8057')),
   after: Type.Optional(
     Type.String({
       pattern: EVENT_ID_PATTERN.source,
@@ -161,6 +163,7 @@ export const PageQuery = strict({ limit: defaulted(Limit), after: Type.Optional(
 /** Filters of the list of batches. */
 export const BatchListQuery = strict({
   state: Type.Optional(someOf(BATCH_STATES, 'pending,running')),
+  schedule: Type.Optional(Name),
   limit: defaulted(Limit),
   after: Type.Optional(Id),
 });

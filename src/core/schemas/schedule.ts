@@ -1,6 +1,7 @@
 import Type, { type TNull, type TOptional, type TSchema, type TUnion } from 'typebox';
 import { CATCH_UPS, DST_GAPS, DST_OVERLAPS, OVERLAPS } from '../schedule.js';
 import { OCCURRENCE_STATES } from '../wire.js';
+import { BatchSubmission } from './batch.js';
 import { JobState } from './job.js';
 import { nullable, page, strict } from './object.js';
 import { JobSubmission } from './submission.js';
@@ -42,6 +43,8 @@ const DEFINITION = {
   catchUp: Type.Optional(CatchUp),
   overlap: Type.Optional(Type.Enum(OVERLAPS, { type: 'string', default: 'allow' })),
   lateAfter: Type.Optional(Duration),
+  workflow: Type.Optional(Name),
+  batch: Type.Optional(BatchSubmission),
   ...JOB,
 };
 
@@ -53,7 +56,9 @@ export const ScheduleInput = strict(
   { name: Name, paused: Type.Optional(Type.Boolean()), ...DEFINITION },
   {
     title: 'ScheduleInput',
-    description: 'Give exactly one of `cron`, `every` and `at`, and either `task` or `target`.',
+    description:
+      'Give exactly one of `cron`, `every` and `at`, and one of `task`, `target`, `workflow` and `batch`. `workflow` is the name of ' +
+      'a definition, which takes `payload` as its input; the members of a batch have payloads of their own.',
     examples: [{ name: 'nightly', task: 'report', cron: '30 2 * * *', timezone: 'Europe/Berlin' }],
   },
 );
@@ -116,6 +121,8 @@ const VIEW = {
   managedBy: nullable(Type.String({ description: 'The program that created it from its code.' })),
   lastAt: nullable(Time),
   lastJobId: nullable(Type.String()),
+  lastWorkflowId: Type.Optional(Type.String()),
+  lastBatchId: Type.Optional(Type.String()),
   createdAt: Time,
   createdBy: Type.String(),
   changedAt: Time,
@@ -155,7 +162,11 @@ const Occurrence = Type.Object(
   {
     at: Time,
     state: Type.Enum(OCCURRENCE_STATES, { type: 'string' }),
-    jobId: Type.Optional(Type.String()),
+    jobId: Type.Optional(
+      Type.String({ description: 'Its job; of a workflow or batch, the first of its jobs.' }),
+    ),
+    workflowId: Type.Optional(Type.String()),
+    batchId: Type.Optional(Type.String()),
     lateBy: Type.Optional(Type.Integer({ description: 'Milliseconds between due time and start.' })),
     reason: Type.Optional(Type.String()),
     count: Type.Optional(Type.Integer({ description: 'Occurrences that were passed over together.' })),

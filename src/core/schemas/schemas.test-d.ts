@@ -114,6 +114,7 @@ export type Inputs = AllTrue<
     Same<typeof workflows.RunIf, workflow.RunIf>,
     Same<typeof workflows.WorkflowStep, workflow.WorkflowStep>,
     Same<typeof workflows.WorkflowSubmission, workflow.WorkflowSubmission>,
+    Same<typeof workflows.StepAddition, workflow.StepAddition>,
     Same<typeof workflows.WorkflowStart, workflow.WorkflowStart>,
     Same<typeof workflows.WorkflowDefinitionInput, workflow.WorkflowDefinitionInput>,
     Same<typeof workflows.WorkflowDefinitionView, workflow.StoredWorkflowDefinition>,

@@ -208,3 +208,31 @@ describe('the check of a graph', () => {
     expect(performance.now() - started).toBeLessThan(5_000);
   });
 });
+
+describe('steps that are added to others', () => {
+  const known = new Map([
+    ['ended', { hasEnded: true }],
+    ['running', { hasEnded: false }],
+  ]);
+
+  it('may name those that exist, and refer to them if they have ended or come before', () => {
+    const { steps } = checkGraph(
+      {
+        a: { after: ['running'], payload: json({ $from: 'running.result' }) },
+        b: { after: ['a'], payload: json([{ $from: 'running.result' }, { $from: 'ended.result' }]) },
+        c: { payload: json({ $from: 'ended.result.x' }) },
+      },
+      '/jobs',
+      known,
+    );
+    const names = steps!.map(({ name }) => name);
+    expect([...names].sort()).toEqual(['a', 'b', 'c', 'ended', 'running']);
+    expect(names.indexOf('a')).toBeGreaterThan(names.indexOf('running'));
+    expect(names.indexOf('b')).toBeGreaterThan(names.indexOf('a'));
+  });
+
+  it('may not refer to one that runs beside them', () => {
+    const { errors } = checkGraph({ a: { payload: json({ $from: 'running.result' }) } }, '/jobs', known);
+    expect(errors).toMatchObject([{ pointer: '/jobs/a/payload/$from' }]);
+  });
+});

@@ -1,4 +1,5 @@
 import { invalid, messageOf } from '../errors.js';
+import { INPUT } from '../workflow.js';
 
 /**
  * What stands for a result that is not there yet, in the inputs of later steps. Reading a field of it makes a reference to
@@ -31,6 +32,7 @@ export type Given<T> = unknown extends T
 interface Origin {
   /** The workflow that is being built. */
   readonly owner: object;
+  /** `input` stands for the input of the workflow. */
   readonly step: string;
   readonly path: readonly string[];
 }
@@ -53,7 +55,7 @@ class Handler implements ProxyHandler<object> {
   get(_target: object, key: string | symbol): unknown {
     const { owner, step, path } = this.#origin;
     if (key === ORIGIN) return this.#origin;
-    if (key === 'toJSON') return () => ({ $from: [step, 'result', ...path].join('.') });
+    if (key === 'toJSON') return () => ({ $from: nameOf(this.#origin) });
     if (typeof key === 'symbol') throw this.#unknownYet();
     if (key === '' || key.includes('.') || key.length > MOST_PART_LENGTH) {
       const detail = `${JSON.stringify(key)} cannot be part of a reference: it must have 1 to ${MOST_PART_LENGTH} characters and no dot`;
@@ -68,8 +70,7 @@ class Handler implements ProxyHandler<object> {
   }
 
   #unknownYet(): Error {
-    const { step, path } = this.#origin;
-    const name = [step, 'result', ...path].join('.');
+    const name = nameOf(this.#origin);
     return invalid([
       {
         pointer: '/payload',
@@ -77,6 +78,11 @@ class Handler implements ProxyHandler<object> {
       },
     ]);
   }
+}
+
+/** What `$from` says for it; the input of a workflow has no result, it is there at once. */
+function nameOf({ step, path }: Origin): string {
+  return step === INPUT ? [step, ...path].join('.') : [step, 'result', ...path].join('.');
 }
 
 /** The origin of a value that is a reference, else null. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { task } from '../task.js';
-import { type Returned, type WorkflowBuilder, workflow } from './workflow-builder.js';
+import { buildAddition, type Returned, type WorkflowBuilder, workflow } from './workflow-builder.js';
 
 const render = task('render', { timeout: '5m' }, async (input: { page: number }) => ({
   html: `<p>${input.page}</p>`,
@@ -134,5 +134,40 @@ describe('building a workflow', () => {
     expect(() => workflow('a', { onFailur: 'stop' } as never, () => undefined)).toThrow(
       /Did you mean onFailure/,
     );
+  });
+});
+
+describe('steps that a running step adds', () => {
+  it('carry types, make edges and may follow steps that the workflow has', async () => {
+    const addition = await buildAddition(
+      (w) => {
+        const a = w.run('render', { page: 1 }, { name: 'a' });
+        w.run('join', { html: a.result.html, of: w.step('plan').result.total }, { name: 'b' });
+        w.workflow(
+          workflow('part', (v) => v.run('x')),
+          undefined,
+          { name: 'c', after: [a] },
+        );
+      },
+      { join: false },
+    );
+    expect(addition).toEqual({
+      join: false,
+      jobs: {
+        a: { task: 'render', payload: { page: 1 } },
+        b: {
+          task: 'join',
+          payload: { html: { $from: 'a.result.html' }, of: { $from: 'plan.result.total' } },
+          after: ['a', 'plan'],
+        },
+        c: { workflow: { name: 'part', jobs: { x: { task: 'x' } } }, after: ['a'] },
+      },
+    });
+  });
+
+  it('must have names, and be at least one', async () => {
+    const unnamed = buildAddition((w) => w.run('x', undefined, {} as never));
+    await expect(unnamed).rejects.toThrow(/give each step that is added a name/);
+    await expect(buildAddition(() => undefined)).rejects.toThrow(/added no step/);
   });
 });

@@ -9,6 +9,7 @@ import { TASK_DEFAULTS } from '../task.js';
 import {
   type EventWait,
   type FailurePolicy,
+  INPUT,
   type RunIf,
   type RunningPolicy,
   STEP_NAME_FORM,
@@ -166,6 +167,8 @@ export interface WorkflowDefinition<Input, Output> {
   readonly name: string;
   /** What is sent to start it. Rejects if an input does not fit the schema of its task. */
   build(input: Input): Promise<BuiltWorkflow>;
+  /** What is stored for starts by its name: the function is called once, with references to the input of each start. */
+  buildDefinition(): Promise<BuiltWorkflow>;
   /** Never set at run time: tells the compiler the type of the result. */
   readonly types?: { readonly output: Output };
 }
@@ -204,14 +207,16 @@ export function workflow(
     const detail = `The workflow ${name} has no function that adds its steps; pass one last.`;
     throw new PunctualError('INVALID_REQUEST', detail);
   }
+  const buildWith = async (inputOf: (graph: Graph) => unknown): Promise<BuiltWorkflow> => {
+    const graph = new Graph();
+    const returned = build(graph, inputOf(graph));
+    const jobs = await graph.jobs();
+    return { submission: { name, jobs, ...options }, returned: graph.namesOf(returned) };
+  };
   return Object.freeze({
     name,
-    build: async (input: unknown) => {
-      const graph = new Graph();
-      const returned = build(graph, input);
-      const jobs = await graph.jobs();
-      return { submission: { name, jobs, ...options }, returned: graph.namesOf(returned) };
-    },
+    build: (input: unknown) => buildWith(() => input),
+    buildDefinition: () => buildWith((graph) => referenceTo({ owner: graph, step: INPUT, path: [] })),
   });
 }
 
@@ -334,12 +339,13 @@ class Graph implements WorkflowBuilder, StepSpawner {
   #freeName(called: string): string {
     const name = called.replaceAll(/[^A-Za-z0-9_-]/g, '-').slice(0, 56);
     let free = name;
-    for (let number = 2; this.#steps.has(free); number++) free = `${name}-${number}`;
+    for (let number = 2; free === INPUT || this.#steps.has(free); number++) free = `${name}-${number}`;
     return free;
   }
 
   #edges(after: readonly AnyStep[] | undefined, referred: Iterable<string>): string[] {
-    return [...new Set([...(after ?? []).map((step) => this.#nameOf(step)), ...referred])];
+    const steps = [...referred].filter((step) => step !== INPUT);
+    return [...new Set([...(after ?? []).map((step) => this.#nameOf(step)), ...steps])];
   }
 
   #nameOf(step: AnyStep): string {

@@ -36,6 +36,34 @@ provenByRemoval('claimed-fence', 'the result of an old attempt ends the one that
   return (await shard.finish(term, [{ id, fence: 1 }])).length > 0;
 });
 
+provenByRemoval('adding-fence', 'an attempt that was replaced adds steps to its workflow', async () => {
+  const shard = await freshShard();
+  const { addSteps } = await import('../../../src/store/add-steps.js');
+  const term = await shard.lead();
+  const id = await shard.submit();
+  await shard.claim(term, [id]);
+  await shard.retry(term, id);
+  await shard.claim(term, [id], 2);
+  const { row } = await shard.newJob({});
+  const counts = { place: 1, parents: 0, parentsLeft: 0, ok: 0, bad: 0, released: true };
+  const rest = {
+    delayMs: 0,
+    wait: null,
+    inner: null,
+    wakeAt: null,
+    refers: false,
+    held: false,
+    blocked: false,
+  };
+  const addition = {
+    ...{ workflow: id, tenant: row.definition.tenant, job: id, fence: 1, joiners: [], queues: [], tasks: [] },
+    steps: [{ row, name: 'new', runIf: 'all-succeeded' as const, ...counts, ...rest, admitAt: null }],
+    edges: { parents: [], children: [] },
+  };
+  await addSteps(shard.hot, term, addition, shard.made().names, Date.now()).catch(() => undefined);
+  return (await shard.count('steps')) > 0;
+});
+
 provenByRemoval('unedited', 'a job starts with the payload that it had before it was changed', async () => {
   const shard = await freshShard();
   const { claimKnownJobs } = await import('../../../src/store/claim-jobs.js');

@@ -72,7 +72,7 @@ export async function leaderArguments(
     'unpark-steps': [[jobs.blocked], now, 600_000, now + 900_000],
     'store-batch': [
       ...[now, ...namesTaken(shard.made().names), uuidv7(now), TENANT, 'continue'],
-      ...[[row.id], '[]', now, null, 'test', ...MEMBER_COLUMNS.parameters([row])],
+      ...[[row.id], '[]', now, null, 'test', null, null, ...MEMBER_COLUMNS.parameters([row])],
     ],
     'start-batch': [now, batches.waiting.id, TENANT, [1], 0, batches.waiting.members, 1, null, WORKER, null],
     'void-batch': [batches.running.id, batches.running.members, 1, null, null, null, null, null],
@@ -117,6 +117,7 @@ export async function leaderArguments(
     ),
     'tie-inner-workflow': [jobs.blocked, jobs.workflow, 1],
     'forget-workflows': [now + 60_000, 10, 100],
+    'forget-definition-versions': ['', '', 0, now + 60_000],
     'keep-jobs': [[jobs.failed], [TENANT], [jobs.failedAt], 0, Number.MAX_SAFE_INTEGER],
     'add-workflow-event': [jobs.workflow, 'paid', 'null', now],
     'forget-cancel-requests': [[1]],

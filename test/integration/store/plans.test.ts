@@ -18,6 +18,7 @@ import {
   readEndedMembers,
   readMemberIds,
   readOpenBatches,
+  readOverdueBatches,
   readWaitingMembers,
 } from '../../../src/store/batch-rows.js';
 import {
@@ -132,6 +133,13 @@ import {
   takeRoom,
 } from '../../../src/store/tenant-usage.js';
 import { BEFORE_ALL_JOBS, findNamesOf } from '../../../src/store/unused-names.js';
+import {
+  BEFORE_ALL_VERSIONS,
+  forgetVersions,
+  listDefinitions,
+  listVersions,
+  readDefinition,
+} from '../../../src/store/workflow-definitions.js';
 import {
   applyPortion,
   findOutbox,
@@ -270,7 +278,7 @@ const JOB_OF_DAY = { id: ID, tenant: TENANT, finishedAt: 0, bytes: 0 };
 const NO_COUNTS = { jobs: 1, lateness: [1], latenessMs: 0 };
 const BATCH: NewBatch = {
   ...{ id: ID, tenant: TENANT, onFailure: 'continue', startTimeoutMs: null },
-  ...{ dueAt: 0, places: '[]', createdBy: 'test' },
+  ...{ dueAt: 0, places: '[]', createdBy: 'test', scheduled: null },
 };
 const END_OF_STEP = { job: ID, workflow: ID, state: 'succeeded', finishedAt: 0, place: null } as const;
 const PORTION_OF_STEPS = {
@@ -392,6 +400,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-steps-named': (db) => readStepsNamed(db, TENANT, ID, ['a']),
   'add-steps': async (db) =>
     addSteps(db, TERM, await additionOfOne(), shard.made().names, 0).catch(() => undefined),
+  'forget-definition-versions': (db) => forgetVersions(db, TERM, BEFORE_ALL_VERSIONS, 0),
   'forget-old': (db) => forgetOld(db, TERM, { minutes: 0, answers: 0 }),
   'read-older-workflows': (db) => readOlderThan(db, 'workflows', ID, ID, 100),
   'read-older-batches': (db) => readOlderThan(db, 'batches', ID, ID, 100),
@@ -440,6 +449,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'cancel-batch': (db) => cancelBatch(db, TERM, ID, 0),
   'retry-batch': (db) => retryBatch(db, TERM, { id: ID, tenant: TENANT, members: [ID] }, 0),
   'read-open-batches': (db) => readOpenBatches(db, 'pending', BEFORE_ALL_BATCHES, 100),
+  'read-overdue-batches': (db) => readOverdueBatches(db, BEFORE_ALL_BATCHES, 0, 100),
   'read-open-batch': (db) => findBatch(db, TENANT, ID),
   'read-waiting-members': (db) => readWaitingMembers(db, [ID]),
   'read-ended-members': (db) => readEndedMembers(db, { id: ID, tenant: TENANT, members: [ID] }),
@@ -474,10 +484,10 @@ const HOT: Readonly<Record<string, Run>> = {
 };
 
 /** The statements about schedules that run while they are fired, or for one of them. */
-const MOVE = { id: ID, version: 1, from: 0, watermark: 1, fireAt: 2, lastJob: null };
+const MOVE = { id: ID, version: 1, from: 0, watermark: 1, fireAt: 2, lastRun: null };
 const OCCURRENCE = {
   ...{ schedule: ID, at: 1, byHand: false, tenant: TENANT, state: 'ran' as const, reason: null, job: ID },
-  ...{ lateAfter: 1, until: null, count: 1, judgeAt: 1 },
+  ...{ workflow: null, batch: null, lateAfter: 1, until: null, count: 1, judgeAt: 1 },
 };
 const LEDGER = { from: 0, to: 10, before: { at: 10, byHand: false }, limit: 10 };
 
@@ -559,8 +569,11 @@ const WALLED: Readonly<Record<string, Run>> = {
   'find-schedule-with-ledger': (db) => findScheduleWithLedger(db, TENANT, 's1'),
   'read-ledger': (db) => readLedger(db, ID, LEDGER, 0),
   'read-member-ids': (db) => readMemberIds(db, TENANT, ID),
-  'list-batches': (db) => listBatches(db, TENANT, ID, null, PORTION),
+  'list-batches': (db) => listBatches(db, TENANT, ID, { states: null }, PORTION),
   'list-workflows': (db) => listWorkflows(db, TENANT, ID, 10),
+  'list-workflow-definitions': (db) => listDefinitions(db, TENANT, '', PORTION),
+  'list-definition-versions': (db) => listVersions(db, TENANT, 'd'),
+  'read-workflow-definition': (db) => readDefinition(db, TENANT, 'd'),
   'read-step-ids': (db) => readStepIds(db, TENANT, ID),
   'list-tasks': (db) => listTasks(db, TENANT, '', PORTION),
   'find-task': (db) => findTask(db, TENANT, 'greet'),

@@ -143,6 +143,12 @@ async function populateWorkflow(
      VALUES ($1, $2, 'w', 'succeeded', 1, 0, 'stop', 'finish', $3, 'test', $3)`,
     [uuidv7(now), TENANT, now],
   );
+  await shard.pool.query(
+    `INSERT INTO punctual.workflow_definitions (tenant, name, version, jobs, on_failure, running, digest, bytes, steps,
+       created_at, created_by, replaced_at)
+     VALUES ($1, 'd', 1, '{}', 'stop', 'finish', '', 2, 1, 0, 'test', 0)`,
+    [TENANT],
+  );
   return { endedStep, blocked, workflow };
 }
 
@@ -161,7 +167,16 @@ async function populateSchedules(shard: TestShard, term: TermKey, now: number): 
     tenant: TENANT,
     state: 'ran',
   } as const;
-  const run = { reason: null, job: null, lateAfter: 1_000, until: null, count: 1, judgeAt: now };
+  const run = {
+    reason: null,
+    job: null,
+    workflow: null,
+    batch: null,
+    lateAfter: 1_000,
+    until: null,
+    count: 1,
+    judgeAt: now,
+  };
   await recordOccurrences(shard.hot, [{ ...occurrence, ...run }], 0);
 }
 

@@ -166,7 +166,7 @@ export class TestShard {
     for (let i = 0; i < size; i += 1) jobs.push(await this.newJob());
     const batch = {
       ...{ id: uuidv7(now), tenant: TENANT, onFailure: 'continue' as const, startTimeoutMs: null },
-      ...{ dueAt: now, places: '[]', createdBy: 'test' },
+      ...{ dueAt: now, places: '[]', createdBy: 'test', scheduled: null },
     };
     const rows = jobs.map(({ row }) => row);
     await storeBatch(this.hot, term, batch, rows, this.made().names, now);

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { KeyLimits } from '../../../src/core/access.js';
 import { task } from '../../../src/core/task.js';
+import { signAttemptToken } from '../../../src/core/tokens.js';
 import type { AddedSteps, Workflow, WorkflowSteps } from '../../../src/core/workflow.js';
 import { Door } from '../../happening.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
@@ -54,18 +56,27 @@ const adder = (more: object = {}) => ({
 async function runWith(
   rest: Steps,
   act: (user: TestTenant, workflow: string, by: Attempt) => Promise<unknown>,
-  options: { readonly a?: object; readonly workflow?: object } = {},
+  options: { readonly a?: object; readonly workflow?: object; readonly quotas?: object } = {},
 ): Promise<{ ended: Workflow; ran: string[]; user: TestTenant }> {
   const door = new Door();
   let submitted: Workflow | undefined;
+  const failures: Error[] = [];
   const { user, ran } = await adding(async (by) => {
     await door.opened;
-    await act(user, submitted!.id, by);
+    await act(user, submitted!.id, by).catch((error: Error) => {
+      // What a test expects inside a step must fail the test, not only the step.
+      if (error.name === 'AssertionError') failures.push(error);
+      throw error;
+    });
   });
+  const { quotas } = options;
+  if (quotas) await node.get('POST', '/v1/tenants', { body: { id: user.tenant, quotas } });
   const jobs = { a: adder(options.a), ...rest } as WorkflowSteps;
   submitted = await submitWorkflow(user, { jobs, ...options.workflow });
   door.open();
-  return { ended: await workflowEnd(user, submitted), ran, user };
+  const ended = await workflowEnd(user, submitted);
+  for (const failure of failures) throw failure;
+  return { ended, ran, user };
 }
 
 describe('steps that a running step adds', () => {
@@ -257,6 +268,17 @@ describe('a request to add steps', () => {
     expect(ended).toMatchObject({ state: 'succeeded', progress: { steps: 10_000 } });
   }, 60_000);
 
+  it('may add thousands of steps, which everybody waits for', async () => {
+    const jobs = Object.fromEntries(Array.from({ length: 3_000 }, (_, i) => [`b${i}`, { wait: '1ms' }]));
+    const { ended } = await runWith({ end: step('end', ['a']) }, async (user, id, by) => {
+      expect((await ask(user, id, by, { ...jobs, last: { wait: '1ms', after: ['b0', 'b1'] } })).status).toBe(
+        201,
+      );
+    });
+    expect(ended).toMatchObject({ state: 'succeeded', progress: { steps: 3_003, ended: 3_003 } });
+    expect(ended.jobs.end!.after).toHaveLength(3_002);
+  }, 60_000);
+
   it('is refused to a workflow that stops', async () => {
     let status = 0;
     const { ended } = await runWith(
@@ -333,19 +355,90 @@ describe('a workflow to which steps were added', () => {
     const { user } = await adding(async (by, { name }) => {
       await door.opened;
       if (name === 'a') await ask(user, id, by, { b: step('b') });
-      else await ask(user, id, by, { c: step('c', ['b']) });
+      else {
+        await until(
+          async () => (await user.get<Workflow>('GET', `/v1/workflows/${id}`)).jobs.b !== undefined,
+        );
+        await ask(user, id, by, { c: step('c', ['b']) });
+      }
     });
-    const jobs = { a: adder(), other: { ...adder({ after: ['a'] }), payload: { name: 'other' } } };
+    const jobs = { a: adder(), other: { ...adder(), payload: { name: 'other' } } };
     const submitted = await submitWorkflow(user, { jobs: jobs as WorkflowSteps });
     id = submitted.id;
     door.open();
     const ended = await workflowEnd(user, submitted);
     expect(statesOf(ended)).toMatchObject({ b: 'succeeded', c: 'succeeded' });
-    // `other` is behind `a` and runs again, too: it adds `c` anew.
-    expect((await retry(user, id, { from: 'a' })).status).toBe(200);
-    expect((await workflowEnd(user, ended)).state).toBe('succeeded');
-    // A step of its own, from which nothing is lost.
+    const { status, body } = await retry(user, id, { from: 'a' });
+    expect([status, body.code]).toEqual([409, 'RERUN_LOSES_STEPS']);
+    // From a step that added nothing, everything behind it runs again as it is.
     expect((await retry(user, id, { from: 'b' })).status).toBe(200);
     expect((await workflowEnd(user, ended)).progress).toMatchObject({ steps: 4, ended: 4 });
+  });
+});
+
+describe('who may add steps', () => {
+  it('the token of the attempt may, to its own workflow', async () => {
+    const { secret } = node.node.context;
+    const tokenOf = (tenant: string, { jobId, fence }: Attempt, limits?: KeyLimits) =>
+      signAttemptToken(
+        secret,
+        { tenant, jobId, fence, ...(limits && { limits }) },
+        Date.now() + 60_000,
+        Date.now(),
+      );
+    const { ended } = await runWith({}, async (user, id, by) => {
+      const other = await submitWorkflow(user, { jobs: { x: step('x', [], { hold: true }) } });
+      const add = (workflow: string, key: string, name: string) =>
+        node.ask<{ code?: string }>('POST', `/v1/workflows/${workflow}/jobs`, {
+          ...{ key, body: { jobs: { [name]: step(name) } } },
+        });
+      const token = tokenOf(user.tenant, by);
+      expect((await add(id, token, 'b')).status).toBe(201);
+      expect((await add(other.id, token, 'b')).status).toBe(404);
+      expect((await add(id, tokenOf('another', by), 'c')).status).toBe(404);
+      const stale = await add(id, tokenOf(user.tenant, { ...by, fence: 7 }), 'c');
+      expect([stale.status, stale.body.code]).toEqual([409, 'STALE_FENCE']);
+      // What the key of its worker may not submit, an attempt may not add.
+      const limited = await add(id, tokenOf(user.tenant, by, { queues: ['other'], tasks: null }), 'c');
+      expect([limited.status, limited.body.code]).toEqual([403, 'FORBIDDEN']);
+      const allowed = await add(id, tokenOf(user.tenant, by, { queues: ['default'], tasks: ['note'] }), 'd');
+      expect(allowed.status).toBe(201);
+      await user.get('POST', `/v1/workflows/${other.id}/cancel`);
+    });
+    expect(Object.keys(ended.jobs)).toEqual(['a', 'b', 'd']);
+  });
+
+  it('a restricted key of a worker may not beyond what it is restricted to, and a key without the scope not at all', async () => {
+    const { ended } = await runWith({}, async (user, id, by) => {
+      const keyFor = async (scopes: string[], queues?: string[]) => {
+        const body = { name: 'k', tenant: user.tenant, scopes, ...(queues && { queues }) };
+        return (await node.get<{ key: string }>('POST', '/v1/keys', { body })).key;
+      };
+      const add = async (key: string, queue: string) => {
+        const body = { by, jobs: { b: step('b', [], { queue }) } };
+        return (await node.ask('POST', `/v1/workflows/${id}/jobs`, { key, body })).status;
+      };
+      expect(await add(await keyFor(['submit']), 'default')).toBe(403);
+      const other = await keyFor(['work'], ['other']);
+      // It does not find a job that its workers could not have been given.
+      expect(await add(other, 'other')).toBe(404);
+      const own = await keyFor(['work'], ['default']);
+      expect(await add(own, 'other')).toBe(403);
+      expect(await add(own, 'default')).toBe(201);
+    });
+    expect(Object.keys(ended.jobs)).toEqual(['a', 'b']);
+  });
+
+  it('the quota of the tenant holds for what is added', async () => {
+    const { ended } = await runWith(
+      {},
+      async (user, id, by) => {
+        const two = await ask(user, id, by, { b: step('b'), c: step('c') });
+        expect([two.status, two.body.code]).toEqual([429, 'QUOTA_EXCEEDED']);
+        expect((await ask(user, id, by, { b: step('b') })).status).toBe(201);
+      },
+      { quotas: { liveJobs: 2 } },
+    );
+    expect(Object.keys(ended.jobs)).toEqual(['a', 'b']);
   });
 });
