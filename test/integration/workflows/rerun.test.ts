@@ -193,3 +193,21 @@ it('ten thousand steps run again within bounds', async () => {
   expect([status, body.progress.steps]).toEqual([201, 10_000]);
   expect((await user.job(body.jobs.m77!.id)).payload).toEqual({ i: 77 });
 }, 60_000);
+
+it('a step that is a workflow of its own runs again as one', async () => {
+  const user = node.newTenant();
+  const ran: string[] = [];
+  await user.work([notingTask(ran)]);
+  const jobs = {
+    pages: { workflow: { jobs: { one: step('one'), two: step('two', ['one']) } } },
+    done: step('done', ['pages']),
+  };
+  const first = await submitWorkflow(user, { jobs: jobs as never });
+  expect((await workflowEnd(user, first)).state).toBe('succeeded');
+
+  const { body } = await rerun(user, first);
+  const again = await workflowEnd(user, body);
+  expect(statesOf(again)).toEqual({ pages: 'succeeded', done: 'succeeded' });
+  expect(again.jobs.pages!.workflow).not.toBe((await workflowEnd(user, first)).jobs.pages!.workflow);
+  expect(ran).toEqual(['one', 'two', 'done', 'one', 'two', 'done']);
+});
