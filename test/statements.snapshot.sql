@@ -4017,6 +4017,21 @@ encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
 d.created_by, d.replaced_at, d.jobs FROM punctual.workflow_definitions d WHERE d.tenant = $1 AND d.name = $2
 AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::int END;
 
+-- read-workflow-family
+WITH RECURSIVE up AS (
+  SELECT w.id, w.outer_step FROM punctual.workflows w WHERE w.id = $1::uuid
+  UNION
+  SELECT w.id, w.outer_step FROM up u
+  JOIN punctual.steps s ON s.id BETWEEN u.outer_step AND u.outer_step
+  JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
+), down AS (
+  SELECT u.id FROM up u
+  UNION
+  SELECT s.inner_workflow FROM down d
+  JOIN punctual.steps s ON s.workflow BETWEEN d.id AND d.id WHERE s.inner_workflow IS NOT NULL
+)
+SELECT d.id FROM down d;
+
 -- record-occurrences
 WITH recorded AS (
   INSERT INTO punctual.occurrences (schedule, at, by_hand, tenant, state, reason, job, late_after, until, count,
@@ -4546,6 +4561,13 @@ SELECT pg_backend_pid() AS pid;
 -- set-last-run
 UPDATE punctual.schedules SET last_job = $2::uuid, last_workflow = $3::uuid, last_batch = $4::uuid
 WHERE id = $1::uuid;
+
+-- share-reach
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET queues = $5::text[], tasks = $6::text[]
+  WHERE w.id = ANY($4::uuid[]) AND EXISTS (SELECT 1 FROM term) RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- skip-occurrences
 UPDATE punctual.occurrences o SET state = 'skipped', reason = $3, job = NULL, judge_at = NULL

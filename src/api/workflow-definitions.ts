@@ -40,7 +40,7 @@ import { findTasks, submissionContext } from './jobs.js';
 import { JsonText } from './json-text.js';
 import { writePage } from './page-text.js';
 import { mustFitPayload } from './quota-checks.js';
-import { forbidden, limitsOf, mustAllow, reachesWorkflow } from './restrictions.js';
+import { forbidden, mustAllowSteps, reachesWorkflow } from './restrictions.js';
 import { Answer, type Call, jsonCheckedByRun, MANY_PAYLOADS, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
@@ -154,7 +154,8 @@ async function put(
   const tasks = await findTasks(shard, tenant, [...allSteps(form.jobs)]);
   const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
   const steps = await parseGraph(form, context);
-  await mustAllowSteps(shard, caller, steps);
+  mustAllowSteps(caller, withInner(steps));
+  await mustFitPayloads(shard, caller, steps);
   const jobs = await writeSteps(form.jobs);
   const graph = {
     ...{ tenant, name, jobs, ...policiesOf(form), digest: digestOf(jobs, form), steps: steps.length },
@@ -180,12 +181,11 @@ async function put(
 }
 
 /** What holds for the steps of a submission holds for those of a definition. */
-async function mustAllowSteps(shard: Shard, caller: Caller, steps: readonly ParsedStep[]): Promise<void> {
+async function mustFitPayloads(shard: Shard, caller: Caller, steps: readonly ParsedStep[]): Promise<void> {
   const quotas = await shard.quotas.of(caller.tenant);
-  for (const { wait, inner, definition } of withInner(steps)) {
-    if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
-  }
-  if (quotas) for (const { name, payload } of steps) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
+  if (quotas)
+    for (const { name, payload } of withInner(steps))
+      mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
 }
 
 /** The entry of the audit about a definition; its steps may hold secrets, so it shows their hash. */

@@ -35,7 +35,7 @@ import { findTasks, submissionContext } from './jobs.js';
 import { writePage } from './page-text.js';
 import { mustFitPayload, withinRate } from './quota-checks.js';
 import { submittedWorkflow } from './rerun-workflow.js';
-import { limitsOf, mustAllow, reachesWorkflow } from './restrictions.js';
+import { mustAllowSteps, reachesWorkflow } from './restrictions.js';
 import {
   Answer,
   type Call,
@@ -325,10 +325,8 @@ async function storeWorkflow(
   const { tenant, actor } = caller;
   const quotas = await shard.quotas.of(tenant);
   const all = withInner(parsed.steps);
-  for (const { name, wait, inner, definition, payload } of all) {
-    if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
-    if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
-  }
+  mustAllowSteps(caller, all);
+  if (quotas) for (const { name, payload } of all) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };
   const answerTo = async (workflow: NewWorkflow) =>

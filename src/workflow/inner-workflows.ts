@@ -2,10 +2,10 @@ import { PunctualError } from '../core/errors.js';
 import { taskNamesOf } from '../core/submission.js';
 import { allSteps, parseInner } from '../core/workflow/parse-workflow.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
-import { readInnerGraph, tieInner } from '../store/inner-workflows.js';
+import { hasGrown, readFamily, readInnerGraph, shareReach, tieInner } from '../store/inner-workflows.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names, type Resolved, StaleNamesError } from '../store/names.js';
-import { newWorkflow } from '../store/new-workflow.js';
+import { newWorkflow, reachWith } from '../store/new-workflow.js';
 import { toWaiting } from '../store/read-backlog.js';
 import { readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import type { WokenStep } from '../store/step-inputs.js';
@@ -74,17 +74,22 @@ export class InnerWorkflows {
     const now = leader.clock.now();
     const depth = outer.depth + 1;
     const parsed = await parseInner(graph, { ...leader.config, now, tasks, depth });
+    // The task of a step may name another queue than when the outer workflow was submitted.
+    const reach = reachWith(outer, parsed.steps);
+    const family = hasGrown(outer, reach) ? await readFamily(leader.hot, outer.id) : [];
     const named = parsed.steps.map(({ definition: { queue, needs } }) => ({ tenant, queue, needs }));
     const storeOnce = async (resolved: readonly Resolved[]): Promise<NewWorkflow> => {
       // Its jobs are told to the leader, which is here, and so may be of any age.
       const made = { names: resolved, at: NEVER, since: performance.now() };
       const form = { ...parsed, name: parsed.name ?? outer.name, key: null };
       const { laterThreshold } = leader.config;
-      const workflow = await newWorkflow({ tenant, createdBy }, form, resolved, now, laterThreshold);
+      const alone = await newWorkflow({ tenant, createdBy }, form, resolved, now, laterThreshold);
+      const workflow = { ...alone, ...reach };
       await leader.write(() =>
         leaderTransaction(leader.hot, leader.term, async (db) => {
           await insertWorkflow(db, workflow, made, now);
           await tieInner(db, leader.term, step, workflow.id, depth);
+          await shareReach(db, leader.term, family, reach);
           if (outer.held) await holdWorkflow(db, leader.term, tenant, workflow.id, true);
         }),
       );

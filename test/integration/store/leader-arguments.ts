@@ -116,6 +116,7 @@ export async function leaderArguments(
       now,
     ),
     'tie-inner-workflow': [jobs.blocked, jobs.workflow, 1],
+    'share-reach': [[jobs.workflow], ['mail'], ['send']],
     'forget-workflows': [now + 60_000, 10, 100],
     'forget-definition-versions': ['', '', 0, now + 60_000],
     'keep-jobs': [[jobs.failed], [TENANT], [jobs.failedAt], 0, Number.MAX_SAFE_INTEGER],

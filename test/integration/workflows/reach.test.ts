@@ -4,6 +4,7 @@ import type { ClaimAnswer } from '../../../src/core/wire.js';
 import type { Workflow } from '../../../src/core/workflow.js';
 import { type Answer, ApiUser, type Ask, TestNode, type TestTenant } from '../../node-for-tests.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
+import { until } from '../store/test-shard.js';
 
 /** What keys that are restricted to queues and tasks reach of workflows. */
 
@@ -65,4 +66,74 @@ it('the tokens of a restricted key add nothing elsewhere, whichever key has open
     expect(await add({ evil: payout })).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } });
     expect((await add({ [name]: { ...send, hold: true } })).status).toBe(201);
   }
+});
+
+/** Everything by which a key could find or steer a workflow. */
+const STEERING: readonly (readonly [method: string, path: string, body?: object])[] = [
+  ['GET', ''],
+  ['POST', '/events', { event: 'approved' }],
+  ['POST', '/hold'],
+  ['POST', '/rerun'],
+  ['POST', '/retry'],
+  ['POST', '/cancel'],
+];
+
+type KeyAsk = Awaited<ReturnType<typeof restricted>>['ask'];
+
+async function expectUnreached(ask: KeyAsk, id: string): Promise<void> {
+  for (const [method, path, body] of STEERING)
+    expect([path, (await ask(method, `/v1/workflows/${id}${path}`, body)).status]).toEqual([path, 404]);
+  const { body } = await ask<{ data: { id: string }[] }>('GET', '/v1/workflows');
+  expect(body.data.map((each) => each.id)).not.toContain(id);
+}
+
+const read = (tenant: TestTenant, id: string) => tenant.get<Workflow>('GET', `/v1/workflows/${id}`);
+
+/** The workflow that a step has started. */
+async function startedBy(tenant: TestTenant, id: string, name: string): Promise<string> {
+  await until(async () => (await read(tenant, id)).jobs[name]!.workflow !== null);
+  return (await read(tenant, id)).jobs[name]!.workflow!;
+}
+
+const approval = { wait: { event: 'approved', timeout: '1d' } };
+
+it('a restricted key does not reach a workflow that only waits, nor make one', async () => {
+  const { tenant, ask } = await restricted();
+  const { id } = await submit(tenant, { approval });
+  await expectUnreached(ask, id);
+  const graph = { jobs: { approval, inside: { workflow: { jobs: { approval } } } } };
+  expect((await ask('POST', '/v1/workflows', { name: 'test', ...graph })).status).toBe(403);
+  expect((await ask('PUT', '/v1/workflow-definitions/waits', graph)).status).toBe(403);
+  await tenant.get('PUT', '/v1/workflow-definitions/waits', { body: graph });
+  expect((await ask('GET', '/v1/workflow-definitions/waits')).status).toBe(404);
+  expect((await ask('POST', '/v1/workflows', { definition: 'waits' })).status).toBe(404);
+  // Beside a step that it reaches, it may wait.
+  expect((await ask('POST', '/v1/workflows', { name: 'test', jobs: { approval, a: send } })).status).toBe(
+    201,
+  );
+});
+
+it('a workflow inside another is reached by the keys that reach the outer one', async () => {
+  const { tenant, ask } = await restricted();
+  const jobs = { ask: { workflow: { jobs: { approval } } }, mail: { workflow: { jobs: { a: send } } } };
+  const secret = await submit(tenant, { ...jobs, pay: { ...payout, after: ['ask'] } });
+  for (const name of ['ask', 'mail']) await expectUnreached(ask, await startedBy(tenant, secret.id, name));
+  const open = await submit(tenant, { ...jobs, b: { ...send, after: ['ask'] } });
+  const inner = await startedBy(tenant, open.id, 'ask');
+  expect((await ask('POST', `/v1/workflows/${inner}/events`, { event: 'approved' })).status).toBe(200);
+});
+
+it('what is added to a workflow inside another counts for all of them', async () => {
+  const { tenant, ask } = await restricted();
+  const jobs = { add: { workflow: { jobs: { a: send } } }, ask: { workflow: { jobs: { approval } } } };
+  const { id } = await submit(tenant, { deeper: { workflow: { jobs } } });
+  const middle = await startedBy(tenant, id, 'deeper');
+  const all = [id, middle, await startedBy(tenant, middle, 'add'), await startedBy(tenant, middle, 'ask')];
+  for (const each of all) expect((await ask('GET', `/v1/workflows/${each}`)).status).toBe(200);
+  const worker = await ProtocolWorker.register(tenant, { queues: ['mail'], tasks: ['send'] });
+  const [{ jobId, fence } = { jobId: '', fence: 0 }] = await worker.claim();
+  await tenant.get('POST', `/v1/workflows/${all[2]}/jobs`, {
+    body: { by: { jobId, fence }, jobs: { pay: payout } },
+  });
+  for (const each of all) await expectUnreached(ask, each);
 });
