@@ -66,7 +66,7 @@ async function addSteps(
     if (!job || !mayReport(caller, job))
       throw new PunctualError('JOB_NOT_FOUND', `There is no job ${by.jobId}.`);
   }
-  const tasks = await findTasks(shard, tenant, [...allSteps(jobs)]);
+  const tasks = await findTasks(shard, tenant, allSteps(jobs));
   const { forms, steps } = await parseAdditions(jobs, {
     ...submissionContext(node, shard, tasks),
     ...{ maxBulkBytes: node.config.maxBulkBytes, depth: workflow.depth },

@@ -151,7 +151,7 @@ async function put(
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const form = readDefinitionForm(body);
-  const tasks = await findTasks(shard, tenant, [...allSteps(form.jobs)]);
+  const tasks = await findTasks(shard, tenant, allSteps(form.jobs));
   const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
   const steps = await parseGraph(form, context);
   mustAllowSteps(caller, withInner(steps));

@@ -290,7 +290,7 @@ async function contextFor(
   tenant: string,
   jobs: Readonly<Record<string, unknown>>,
 ): Promise<WorkflowContext> {
-  const tasks = await findTasks(shard, tenant, [...allSteps(jobs)]);
+  const tasks = await findTasks(shard, tenant, allSteps(jobs));
   return { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
 }
 

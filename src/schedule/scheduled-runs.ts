@@ -129,7 +129,7 @@ export class ScheduledRuns {
     const jobs = await readSteps(row.jobs);
     const text = input === null ? null : new JsonText(input, Buffer.byteLength(input));
     const form = { name, jobs, onFailure, running, ...(text && { input: text }) };
-    const workflow = await parseWorkflow(form, await this.contextFor(tenant, [...allSteps(jobs)]));
+    const workflow = await parseWorkflow(form, await this.contextFor(tenant, allSteps(jobs)));
     return { kind: 'workflow', workflow, definition: { name, version } };
   }
 

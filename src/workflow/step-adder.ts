@@ -162,7 +162,7 @@ function inOrder<D extends Draft>(
 function mustFit(beside: Beside, drafts: readonly Draft[], joiners: number): void {
   const errors: FieldError[] = [];
   const edges = drafts.reduce((sum, { after }) => sum + after.length + joiners, beside.edges);
-  const steps = beside.steps + drafts.length;
+  const steps = drafts.reduce((sum, { inner }) => sum + 1 + (inner?.steps.length ?? 0), beside.steps);
   if (steps > MOST_STEPS)
     errors.push({
       pointer: '/jobs',

@@ -301,14 +301,22 @@ const NO_INPUT = { input: null };
 
 type InnerForm = Omit<WorkflowForm, 'name' | 'key'> & { readonly name?: string };
 
-/** The steps of a workflow and of those inside it, unchecked. */
-export function* allSteps(jobs: Readonly<Record<string, unknown>>, depth = 1): Iterable<unknown> {
+/** The steps of a workflow and of those inside it, unchecked; throws INVALID_REQUEST if there are too many of them. */
+export function allSteps(jobs: Readonly<Record<string, unknown>>): unknown[] {
+  const steps: unknown[] = [];
+  collect(jobs, 1, steps);
+  return steps;
+}
+
+function collect(jobs: Readonly<Record<string, unknown>>, depth: number, steps: unknown[]): void {
   for (const step of Object.values(jobs)) {
-    yield step;
+    if (steps.push(step) > MOST_STEPS) throw invalid([{ pointer: '/jobs', detail: TOO_MANY }]);
     const inner = isPlainObject(step) && isPlainObject(step.workflow) ? step.workflow.jobs : undefined;
-    if (isPlainObject(inner) && depth < MOST_DEPTH) yield* allSteps(inner, depth + 1);
+    if (isPlainObject(inner) && depth < MOST_DEPTH) collect(inner, depth + 1, steps);
   }
 }
+
+const TOO_MANY = `has more than ${MOST_STEPS} steps, with those of the workflows inside it`;
 
 function submissionOf({ after, runIf, wait, workflow, ...submission }: Step): object {
   return submission;

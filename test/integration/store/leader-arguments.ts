@@ -104,6 +104,7 @@ export async function leaderArguments(
               delayMs: 0,
               wait: null,
               inner: null,
+              innerSteps: 0,
               wakeAt: null,
               refers: false,
               held: false,

@@ -313,6 +313,7 @@ async function additionOfOne(): Promise<Addition> {
     runIf: 'all-succeeded',
     wait: null,
     inner: null,
+    innerSteps: 0,
     wakeAt: null,
     refers: false,
     held: false,
