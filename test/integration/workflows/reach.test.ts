@@ -137,3 +137,21 @@ it('what is added to a workflow inside another counts for all of them', async ()
   });
   for (const each of all) await expectUnreached(ask, each);
 });
+
+it('a schedule whose workflow runs elsewhere by now is not found', async () => {
+  const { tenant, ask } = await restricted();
+  const jobs = { a: { task: 'send' }, b: { workflow: { jobs: { c: { task: 'send' } } } } };
+  await tenant.get('POST', '/v1/tasks', { body: { name: 'send', queue: 'mail' } });
+  await tenant.get('PUT', '/v1/workflow-definitions/mails', { body: { jobs } });
+  await tenant.get('POST', '/v1/schedules', { body: { name: 'daily', every: '1d', workflow: 'mails' } });
+  expect((await ask('POST', '/v1/schedules/daily/run')).status).toBe(201);
+  await tenant.get('PATCH', '/v1/tasks/send', { body: { queue: 'finance' } });
+  const before = await tenant.get<{ data: object[] }>('GET', '/v1/workflows?schedule=daily');
+  const range = { from: '2020-01-01T00:00:00Z', to: '2020-01-03T00:00:00Z' };
+  expect((await ask('POST', '/v1/schedules/daily/run')).status).toBe(404);
+  expect((await ask('POST', '/v1/schedules/daily/backfill', range)).status).toBe(404);
+  expect((await ask('GET', '/v1/schedules/daily')).status).toBe(404);
+  expect((await ask('POST', '/v1/schedules', { name: 'mine', every: '1d', workflow: 'mails' })).status).toBe(403);
+  const after = await tenant.get<{ data: object[] }>('GET', '/v1/workflows?schedule=daily');
+  expect(after.data.length).toBe(before.data.length);
+});
