@@ -11,12 +11,13 @@ import {
 } from '../schemas/workflow.js';
 import {
   type JobDefinition,
+  mustFit,
   type ParsedSubmission,
   parseSubmission,
   parseSubmissions,
   type SubmissionContext,
 } from '../submission.js';
-import { TimeSlice } from '../time-slice.js';
+import { inSlices, TimeSlice } from '../time-slice.js';
 import {
   type FailurePolicy,
   MOST_DEPTH,
@@ -26,9 +27,9 @@ import {
   type WorkflowStep as Step,
   WORKFLOW_DEFAULTS,
 } from '../workflow.js';
-import { checkGraph, type GraphStep, type PlacedStep } from './graph.js';
-import { outlineInput, putInput } from './input.js';
-import { findReferences, isToInput } from './references.js';
+import { checkGraph, type GraphStep, type PlacedStep, readReferences } from './graph.js';
+import { mustFitInput, outlineInput, putInput } from './input.js';
+import { isToInput } from './references.js';
 
 /** From what a user wrote to a workflow that can be stored. */
 
@@ -113,6 +114,7 @@ export function readDefinitionForm(input: unknown): GraphForm {
 /** Checks the steps and their graph; throws INVALID_REQUEST with a pointer to everything that is wrong. */
 export async function parseWorkflow(form: WorkflowForm, context: WorkflowContext): Promise<ParsedWorkflow> {
   const { name, key = null, jobs, input } = form;
+  if (input) mustFitInput(input, context.maxPayload);
   return { name, key, ...policiesOf(form), steps: await parseSteps(jobs, context, { input: input ?? null }) };
 }
 
@@ -147,21 +149,24 @@ export async function parseAdditions(
   jobs: Readonly<Record<string, unknown>>,
   context: WorkflowContext,
 ): Promise<ParsedAdditions> {
-  const forms = await readForms(jobs);
-  const slice = new TimeSlice();
-  const placed: PlacedStep[] = [];
-  for (const [name, { payload }] of Object.entries(forms)) {
-    if (slice.isOver) await slice.next();
-    const { references } = payload instanceof JsonText ? findReferences(payload) : { references: [] };
-    placed.push({ name, parents: [], children: [], references });
-  }
+  const forms = await readForms(jobs, context);
+  const names = Object.keys(forms);
+  const errors: FieldError[] = [];
+  const references = await inSlices(readReferences(forms, names, '/jobs', errors));
+  if (errors.length > 0) throw invalid(errors);
+  const placed = names.map((name, i) => ({
+    ...{ name, parents: [], children: [], references: references[i]! },
+  }));
   const steps = await toSteps(placed, forms, context, { input: null });
   return {
-    forms,
+    // The leader checks the graph, and need not search the payloads again.
+    forms: Object.fromEntries(
+      names.map((name, i) => [name, { ...forms[name]!, references: references[i]! }]),
+    ),
     steps: steps.map(({ parents: _, ...step }, i) => ({
       ...step,
       after: forms[step.name]!.after ?? [],
-      references: [...new Set(placed[i]!.references.map((reference) => reference.step))],
+      references: [...new Set(references[i]!.map((reference) => reference.step))],
     })),
   };
 }
@@ -172,8 +177,8 @@ async function parseSteps(
   context: WorkflowContext,
   given: { readonly input: JsonText | null } | null,
 ): Promise<ParsedStep[]> {
-  const forms = await readForms(jobs);
-  const { steps, errors } = checkGraph(forms);
+  const forms = await readForms(jobs, context);
+  const { steps, errors } = await checkGraph(forms);
   if (errors) throw invalid([...errors]);
   return toSteps(steps, forms, context, given);
 }
@@ -217,7 +222,6 @@ async function resolveInput(
   { input }: { readonly input: JsonText | null },
   { maxPayload, maxDepth, maxBulkBytes }: WorkflowContext,
 ): Promise<ReadonlyMap<string, JsonText>> {
-  const outline = outlineInput(input);
   const open = runs.flatMap(({ name, references }) => {
     const { payload } = forms[name]!;
     const isOpen = payload instanceof JsonText && references.some(isToInput);
@@ -225,12 +229,15 @@ async function resolveInput(
   });
   if (open.length === 0) return new Map();
   const limits = { maxBytes: maxPayload, maxDepth, maxTotalBytes: maxBulkBytes };
-  const payloads = await putInput(open, outline, limits);
+  const payloads = await putInput(open, await outlineInput(input), limits);
   return new Map(open.map(({ step }, i) => [step, payloads[i]!]));
 }
 
-/** The steps, each of which has the right form. */
-async function readForms(jobs: Readonly<Record<string, unknown>>): Promise<Record<string, Step>> {
+/** The steps, each of which has the right form, and no payload that is too large to be searched for references. */
+async function readForms(
+  jobs: Readonly<Record<string, unknown>>,
+  limits: WorkflowContext,
+): Promise<Record<string, Step>> {
   const errors: FieldError[] = [];
   const slice = new TimeSlice();
   for (const [name, step] of Object.entries(jobs)) {
@@ -238,6 +245,7 @@ async function readForms(jobs: Readonly<Record<string, unknown>>): Promise<Recor
     if (slice.isOver) await slice.next();
     const pointer = `/jobs${pointerStep(name)}`;
     const form = readFields(WorkflowStep, step, pointer, errors) as Step | null;
+    if (form?.payload instanceof JsonText) mustFit(form.payload, limits, `${pointer}/payload`);
     if (form?.wait !== undefined) refuseOthers(form, 'wait', pointer, errors);
     else if (form?.workflow !== undefined) refuseOthers(form, 'workflow', pointer, errors);
   }

@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { turnsOf } from '../../../test/turns-of-the-loop.js';
+import { JsonText } from '../json-reader.js';
+import { parseAdditions, parseGraph, parseWorkflow } from './parse-workflow.js';
+
+const CONTEXT = {
+  ...{ now: 0, maxPayload: 1_000, maxDepth: 16, maxBulkBytes: 10_000_000 },
+  ...{ jobTimeout: 60_000, maxJobTimeout: 60_000 },
+};
+
+function json(value: unknown): JsonText {
+  const text = JSON.stringify(value);
+  return new JsonText(text, Buffer.byteLength(text));
+}
+
+/** What takes long to be searched for references. */
+const LARGE = json([{ $from: 'a.result' }, ...Array.from({ length: 1_000_000 }, () => [])]);
+
+const errorOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    ({ code, errors }: { code: string; errors: { pointer: string; detail: string }[] }) => ({ code, errors }),
+  );
+
+const tooLarge = (pointer: string) => ({
+  code: 'PAYLOAD_TOO_LARGE',
+  errors: [{ pointer, detail: 'must be at most 1000 bytes as JSON' }],
+});
+
+describe('what is too large', () => {
+  const jobs = { a: { task: 'a' }, b: { task: 'b', after: ['a'], payload: LARGE } };
+
+  it.each<[string, () => Promise<unknown>, string]>([
+    ['a payload', () => parseWorkflow({ name: 'w', jobs }, CONTEXT), '/jobs/b/payload'],
+    ['a payload of a definition', () => parseGraph({ jobs }, CONTEXT), '/jobs/b/payload'],
+    ['a payload of added steps', () => parseAdditions({ b: jobs.b }, CONTEXT), '/jobs/b/payload'],
+    [
+      'an input',
+      () => parseWorkflow({ name: 'w', input: LARGE, jobs: { a: { task: 'a' } } }, CONTEXT),
+      '/input',
+    ],
+  ])('is not searched for references: %s', async (_, parse, pointer) => {
+    const { longestMs } = await turnsOf(async () =>
+      expect(await errorOf(parse())).toEqual(tooLarge(pointer)),
+    );
+    expect(longestMs).toBeLessThan(150);
+  });
+});
+
+describe('an input', () => {
+  it('is not looked at while no step refers to it', async () => {
+    const form = { name: 'w', input: json({ $from: 'a.result' }), jobs: { a: { task: 'a' } } };
+    const { steps } = await parseWorkflow(form, CONTEXT);
+    expect(steps).toHaveLength(1);
+  });
+});
