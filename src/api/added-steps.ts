@@ -5,7 +5,7 @@ import { countsJobs } from '../core/quotas.js';
 import { IdPath } from '../core/schemas/query.js';
 import { validate } from '../core/schemas/validate.js';
 import { AddedSteps, StepAddition, StepAdditionEnvelope } from '../core/schemas/workflow.js';
-import { allSteps, parseAdditions } from '../core/workflow/parse-workflow.js';
+import { allSteps, parseAdditions, withPlaces } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS } from '../core/workflow.js';
 import { reachWith, withInner } from '../store/new-workflow.js';
 import { readJob } from '../store/read-job.js';
@@ -74,14 +74,15 @@ async function addSteps(
   const limits = 'jobId' in caller ? caller.limits : limitsOf(caller);
   const quotas = await shard.quotas.of(tenant);
   const all = withInner<(typeof steps)[number]>(steps);
-  for (const { name, wait, inner, definition, payload } of all) {
+  for (const { step, pointer } of withPlaces(steps)) {
+    const { wait, inner, definition, payload } = step;
     if (limits && wait === null && inner === null && !isWithin(limits, definition)) {
       const task = definition.task === null ? 'a target of its own' : `task ${definition.task}`;
       throw forbidden(
         `The key of the worker is restricted: it may not use queue ${definition.queue} with ${task}.`,
       );
     }
-    if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
+    if (quotas) mustFitPayload(quotas, payload, `${pointer}/payload`);
   }
   const createdBy = 'jobId' in caller ? workflow.created_by : caller.actor;
   const owner = { tenant, createdBy, traceparent, isCounted: quotas !== null && countsJobs(quotas) };

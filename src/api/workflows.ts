@@ -20,6 +20,7 @@ import {
   parseWorkflow,
   readWorkflowForm,
   type WorkflowContext,
+  withPlaces,
 } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
@@ -325,9 +326,10 @@ async function storeWorkflow(
   const { tenant, actor } = caller;
   const quotas = await shard.quotas.of(tenant);
   const all = withInner(parsed.steps);
-  for (const { name, wait, inner, definition, payload } of all) {
+  for (const { step, pointer } of withPlaces(parsed.steps)) {
+    const { wait, inner, definition, payload } = step;
     if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
-    if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
+    if (quotas) mustFitPayload(quotas, payload, `${pointer}/payload`);
   }
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { turnsOf } from '../../../test/turns-of-the-loop.js';
 import { JsonText } from '../json-reader.js';
-import { parseAdditions, parseGraph, parseWorkflow } from './parse-workflow.js';
+import { parseAdditions, parseGraph, parseWorkflow, withPlaces } from './parse-workflow.js';
 
 const CONTEXT = {
   ...{ now: 0, maxPayload: 1_000, maxDepth: 16, maxBulkBytes: 10_000_000 },
@@ -52,5 +52,42 @@ describe('an input', () => {
     const form = { name: 'w', input: json({ $from: 'a.result' }), jobs: { a: { task: 'a' } } };
     const { steps } = await parseWorkflow(form, CONTEXT);
     expect(steps).toHaveLength(1);
+  });
+});
+
+describe('the input of the workflow', () => {
+  const payload = json([{ $from: 'input.a' }]);
+
+  it('is not that of steps that are added later', async () => {
+    expect(await errorOf(parseAdditions({ b: { task: 'b', payload } }, CONTEXT))).toMatchObject({
+      errors: [{ pointer: '/jobs/b/payload/0/$from', detail: '"input.a": added steps have no input' }],
+    });
+  });
+
+  it('is not that of a workflow inside it', async () => {
+    const workflow = { jobs: { b: { task: 'b', payload: [{ $from: 'input.a' }] } } };
+    const form = { name: 'w', input: json({ a: 1 }), jobs: { sub: { workflow } } };
+    expect(await errorOf(parseWorkflow(form, CONTEXT))).toMatchObject({
+      errors: [
+        {
+          pointer: '/jobs/sub/workflow/jobs/b/payload/0/$from',
+          detail: '"input.a": a workflow inside another one has no input',
+        },
+      ],
+    });
+  });
+});
+
+it('knows where the steps of workflows inside each other stand', async () => {
+  const inner = (jobs: object) => ({ workflow: { jobs } });
+  const jobs = { a: { task: 'a' }, b: inner({ c: { task: 'c' }, d: inner({ e: { task: 'e' } }) }) };
+  const { steps } = await parseWorkflow({ name: 'w', jobs }, CONTEXT);
+  const places = [...withPlaces(steps)].map(({ step, pointer }) => [step.name, pointer]);
+  expect(Object.fromEntries(places)).toEqual({
+    a: '/jobs/a',
+    b: '/jobs/b',
+    c: '/jobs/b/workflow/jobs/c',
+    d: '/jobs/b/workflow/jobs/d',
+    e: '/jobs/b/workflow/jobs/d/workflow/jobs/e',
   });
 });

@@ -29,7 +29,7 @@ import {
 } from '../workflow.js';
 import { checkGraph, type GraphStep, type PlacedStep, readReferences } from './graph.js';
 import { mustFitInput, outlineInput, putInput } from './input.js';
-import { isToInput } from './references.js';
+import { isToInput, nameOf, pointerTo } from './references.js';
 
 /** From what a user wrote to a workflow that can be stored. */
 
@@ -54,6 +54,8 @@ export interface ParsedInner {
   readonly text: string;
   /** Its steps, and those of the workflows inside it. */
   readonly steps: readonly ParsedStep[];
+  /** Where each of them stands in this workflow. */
+  readonly pointers: readonly string[];
   /** How many workflows are inside each other, itself included. */
   readonly depth: number;
 }
@@ -157,7 +159,7 @@ export async function parseAdditions(
   const placed = names.map((name, i) => ({
     ...{ name, parents: [], children: [], references: references[i]! },
   }));
-  const steps = await toSteps(placed, forms, context, { input: null });
+  const steps = await toSteps(placed, forms, context, { none: 'added steps have no input' });
   return {
     // The leader checks the graph, and need not search the payloads again.
     forms: Object.fromEntries(
@@ -171,11 +173,14 @@ export async function parseAdditions(
   };
 }
 
+/** The input of a workflow, or why there can be none. */
+type GivenInput = { readonly input: JsonText | null } | { readonly none: string };
+
 /** Without `given`, what the input will be is not known yet. */
 async function parseSteps(
   jobs: Readonly<Record<string, unknown>>,
   context: WorkflowContext,
-  given: { readonly input: JsonText | null } | null,
+  given: GivenInput | null,
 ): Promise<ParsedStep[]> {
   const forms = await readForms(jobs, context);
   const { steps, errors } = await checkGraph(forms);
@@ -187,11 +192,12 @@ async function toSteps(
   steps: readonly PlacedStep[],
   forms: Readonly<Record<string, Step>>,
   context: WorkflowContext,
-  given: { readonly input: JsonText | null } | null,
+  given: GivenInput | null,
 ): Promise<ParsedStep[]> {
   const inner = await readInner(forms, context);
   const runs = steps.filter(({ name }) => forms[name]!.wait === undefined && !inner.has(name));
-  const payloads = given && (await resolveInput(runs, forms, given, context));
+  if (given && 'none' in given) refuseInput(runs, given.none);
+  const payloads = given && 'input' in given ? await resolveInput(runs, forms, given, context) : null;
   const parsed = await parseSubmissions(
     runs.map(({ name }) => {
       const payload = payloads?.get(name);
@@ -213,6 +219,18 @@ async function toSteps(
       inner.get(placed.name) ?? null,
     ),
   );
+}
+
+function refuseInput(steps: readonly PlacedStep[], why: string): void {
+  const errors: FieldError[] = [];
+  for (const { name, references } of steps) {
+    for (const reference of references.filter(isToInput)) {
+      if (errors.length > MOST_ERRORS) break;
+      const pointer = `/jobs${pointerStep(name)}/payload${pointerTo(reference.place)}/$from`;
+      errors.push({ pointer, detail: `"${nameOf(reference)}": ${why}` });
+    }
+  }
+  if (errors.length > 0) throw invalid(errors);
 }
 
 /** The payloads of the steps that refer to the input, with it put in. */
@@ -286,9 +304,26 @@ async function readInner(
 /** Checks a workflow that is a step of another one, as far down as it goes. */
 export async function parseInnerStep(text: string, context: WorkflowContext): Promise<ParsedInner> {
   const { steps } = await parseInner(text, { ...context, depth: (context.depth ?? 0) + 1 });
-  const below = steps.flatMap((step) => step.inner?.steps ?? []);
+  const all = [...withPlaces(steps)];
   const most = steps.reduce((deepest, step) => Math.max(deepest, step.inner?.depth ?? 0), 0);
-  return { text, steps: [...steps, ...below], depth: most + 1 };
+  return {
+    text,
+    steps: all.map(({ step }) => step),
+    pointers: all.map(({ pointer }) => pointer),
+    depth: most + 1,
+  };
+}
+
+/** The steps, and those of the workflows that they start, with where each stands in the request. */
+export function* withPlaces<S extends Pick<ParsedStep, 'name' | 'inner'>>(
+  steps: readonly S[],
+): Iterable<{ readonly step: S | ParsedStep; readonly pointer: string }> {
+  for (const step of steps) {
+    const pointer = `/jobs${pointerStep(step.name)}`;
+    yield { step, pointer };
+    for (const [i, inside] of (step.inner?.steps ?? []).entries())
+      yield { step: inside, pointer: `${pointer}/workflow${step.inner!.pointers[i]!}` };
+  }
 }
 
 /** Reads a workflow that is a step of another one from its text, so that payloads stay texts. */
@@ -305,7 +340,7 @@ export async function parseInner(
 }
 
 /** The input of a workflow is not that of the workflows inside it. */
-const NO_INPUT = { input: null };
+const NO_INPUT = { none: 'a workflow inside another one has no input' };
 
 type InnerForm = Omit<WorkflowForm, 'name' | 'key'> & { readonly name?: string };
 

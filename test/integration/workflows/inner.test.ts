@@ -281,3 +281,16 @@ describe('a workflow on hold', () => {
     expect([...ran].sort()).toEqual(['add', 'b', 'c']);
   });
 });
+
+it('the quota for payloads holds inside, and says where', async () => {
+  const user = node.newTenant();
+  await node.get('POST', '/v1/tenants', { body: { id: user.tenant, quotas: { payloadBytes: 1_000 } } });
+  const jobs = { sub: inner({ b: { task: 'b', payload: 'x'.repeat(2_000) } }) };
+  const refused = {
+    status: 413,
+    body: { code: 'PAYLOAD_TOO_LARGE', errors: [{ pointer: '/jobs/sub/workflow/jobs/b/payload' }] },
+  };
+  const body = { name: 'w', jobs };
+  expect(await user.ask('POST', '/v1/workflows', { body })).toMatchObject(refused);
+  expect(await user.ask('PUT', '/v1/workflow-definitions/w', { body: { jobs } })).toMatchObject(refused);
+});
