@@ -35,7 +35,7 @@ export const addedStepRoutes: readonly Route[] = [
     audit: { none: 'What a step adds is a part of what the workflow does, as a report is.' },
     params: IdPath,
     body: jsonCheckedByRun(StepAddition, {
-      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', maps: ['jobs'] },
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', orText: 'workflow', maps: ['jobs'] },
       mostItems: () => MOST_STEPS,
     }),
     answers: { 201: AddedSteps, 200: AddedSteps },
@@ -66,7 +66,7 @@ async function addSteps(
     if (!job || !mayReport(caller, job))
       throw new PunctualError('JOB_NOT_FOUND', `There is no job ${by.jobId}.`);
   }
-  const tasks = await findTasks(shard, tenant, [...allSteps(jobs)]);
+  const tasks = await findTasks(shard, tenant, await allSteps(jobs, node.config));
   const { forms, steps } = await parseAdditions(jobs, {
     ...submissionContext(node, shard, tasks),
     ...{ maxBulkBytes: node.config.maxBulkBytes, depth: workflow.depth },

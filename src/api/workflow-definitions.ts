@@ -65,7 +65,7 @@ export const definitionRoutes: readonly Route[] = [
     scope: 'admin',
     params: NamePath,
     body: jsonCheckedByRun(WorkflowDefinitionInput, {
-      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', maps: ['jobs'] },
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', orText: 'workflow', maps: ['jobs'] },
       mostItems: () => MOST_STEPS,
     }),
     answers: { 201: WorkflowDefinitionView, 200: WorkflowDefinitionView },
@@ -152,7 +152,7 @@ async function put(
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const form = readDefinitionForm(body);
-  const tasks = await findTasks(shard, tenant, [...allSteps(form.jobs)]);
+  const tasks = await findTasks(shard, tenant, await allSteps(form.jobs, node.config));
   const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
   const steps = await parseGraph(form, context);
   await mustAllowSteps(shard, caller, steps);

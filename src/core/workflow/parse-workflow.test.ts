@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { turnsOf } from '../../../test/turns-of-the-loop.js';
 import { JsonText } from '../json-reader.js';
-import { parseAdditions, parseGraph, parseWorkflow, withPlaces } from './parse-workflow.js';
+import { allSteps, parseAdditions, parseGraph, parseWorkflow, withPlaces } from './parse-workflow.js';
 
 const CONTEXT = {
   ...{ now: 0, maxPayload: 1_000, maxDepth: 16, maxBulkBytes: 10_000_000 },
@@ -90,4 +90,16 @@ it('knows where the steps of workflows inside each other stand', async () => {
     d: '/jobs/b/workflow/jobs/d',
     e: '/jobs/b/workflow/jobs/d/workflow/jobs/e',
   });
+});
+
+it('finds the steps of workflows that were read as text, however deep, and leaves out what cannot be read', async () => {
+  const text = (value: string) => new JsonText(value, Buffer.byteLength(value));
+  const jobs = {
+    a: { task: 'a' },
+    b: { workflow: text('{"jobs":{"c":{"task":"c"},"d":{"workflow":{"jobs":{"e":{"task":"e"}}}}}}') },
+    f: { workflow: text('{"jobs":{"g":{"task":"g"},"g":{"task":"h"}}}') },
+    i: { workflow: text('7') },
+  };
+  const found = await allSteps(jobs, CONTEXT);
+  expect(found.flatMap((step) => (step as { task?: string }).task ?? [])).toEqual(['a', 'c', 'e']);
 });

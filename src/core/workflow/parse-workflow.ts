@@ -292,13 +292,18 @@ async function readInner(
     if ((context.depth ?? 0) + 1 >= MOST_DEPTH)
       throw invalid([{ pointer, detail: `at most ${MOST_DEPTH} workflows may be inside each other` }]);
     try {
-      inner.set(name, await parseInnerStep(JSON.stringify(workflow), context));
+      inner.set(name, await parseInnerStep(textOf(workflow), context));
     } catch (error) {
       if (!(error instanceof PunctualError) || error.errors.length === 0) throw error;
       throw invalid(error.errors.map((each) => ({ ...each, pointer: pointer + each.pointer })));
     }
   }
   return inner;
+}
+
+/** To the letter, if it was read as text: names that are given twice and digits of numbers would be lost. */
+function textOf(workflow: unknown): string {
+  return workflow instanceof JsonText ? workflow.text : JSON.stringify(workflow);
 }
 
 /** Checks a workflow that is a step of another one, as far down as it goes. */
@@ -331,12 +336,15 @@ export async function parseInner(
   text: string,
   context: WorkflowContext,
 ): Promise<Omit<ParsedWorkflow, 'name' | 'key'> & { readonly name: string | null }> {
-  const { maxDepth } = context;
-  const shape = { maxDepth, text: 'payload', maps: ['jobs'], mostItems: MOST_STEPS, allowProto: true };
-  const value = await readLargeJsonText(Buffer.from(text), shape);
+  const value = await readInnerText(text, context);
   const { name = null, jobs, ...policies } = validate(InnerEnvelope, value) as InnerForm;
   const { onFailure = WORKFLOW_DEFAULTS.onFailure, running = WORKFLOW_DEFAULTS.running } = policies;
   return { name, onFailure, running, steps: await parseSteps(jobs, context, NO_INPUT) };
+}
+
+function readInnerText(text: string, { maxDepth }: Pick<WorkflowContext, 'maxDepth'>): Promise<unknown> {
+  const shape = { maxDepth, text: 'payload', orText: 'workflow', maps: ['jobs'], mostItems: MOST_STEPS };
+  return readLargeJsonText(Buffer.from(text), { ...shape, allowProto: true });
 }
 
 /** The input of a workflow is not that of the workflows inside it. */
@@ -344,12 +352,43 @@ const NO_INPUT = { none: 'a workflow inside another one has no input' };
 
 type InnerForm = Omit<WorkflowForm, 'name' | 'key'> & { readonly name?: string };
 
-/** The steps of a workflow and of those inside it, unchecked. */
-export function* allSteps(jobs: Readonly<Record<string, unknown>>, depth = 1): Iterable<unknown> {
-  for (const step of Object.values(jobs)) {
-    yield step;
-    const inner = isPlainObject(step) && isPlainObject(step.workflow) ? step.workflow.jobs : undefined;
-    if (isPlainObject(inner) && depth < MOST_DEPTH) yield* allSteps(inner, depth + 1);
+/** The steps of a workflow and of those inside it, unchecked. What cannot be read is left out, and refused when it is checked. */
+export async function allSteps(
+  jobs: Readonly<Record<string, unknown>>,
+  limits: Pick<WorkflowContext, 'maxDepth'>,
+): Promise<unknown[]> {
+  const all: unknown[] = [];
+  let level = [jobs];
+  for (let depth = 1; level.length > 0; depth++) {
+    const below: Readonly<Record<string, unknown>>[] = [];
+    for (const step of level.flatMap((each) => Object.values(each))) {
+      all.push(step);
+      if (depth === MOST_DEPTH || !isPlainObject(step) || step.workflow === undefined) continue;
+      below.push(await jobsInside(textOf(step.workflow), limits));
+    }
+    level = below;
+  }
+  return all;
+}
+
+/** The same for a workflow that is a step of another one. */
+export async function allStepsInside(
+  text: string,
+  limits: Pick<WorkflowContext, 'maxDepth'>,
+): Promise<unknown[]> {
+  return allSteps(await jobsInside(text, limits), limits);
+}
+
+async function jobsInside(
+  text: string,
+  limits: Pick<WorkflowContext, 'maxDepth'>,
+): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    const value = await readInnerText(text, limits);
+    return isPlainObject(value) && isPlainObject(value.jobs) ? value.jobs : {};
+  } catch (error) {
+    if (error instanceof PunctualError) return {};
+    throw error;
   }
 }
 
