@@ -15,12 +15,13 @@ import {
   readDefinitionForm,
   type StartForm,
   type WorkflowForm,
+  withPlaces,
 } from '../core/workflow/parse-workflow.js';
 import { digestOf, readSteps, writeSteps } from '../core/workflow/stored-graph.js';
 import { type ListedWorkflowDefinition, MOST_STEPS } from '../core/workflow.js';
 import { addEntry } from '../store/audit.js';
 import type { Queryable } from '../store/database.js';
-import { reachWith, withInner } from '../store/new-workflow.js';
+import { reachWith } from '../store/new-workflow.js';
 import type { UsedDefinition } from '../store/submit-workflow.js';
 import {
   type DefinitionChanged,
@@ -64,7 +65,7 @@ export const definitionRoutes: readonly Route[] = [
     scope: 'admin',
     params: NamePath,
     body: jsonCheckedByRun(WorkflowDefinitionInput, {
-      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', maps: ['jobs'] },
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', orText: 'workflow', maps: ['jobs'] },
       mostItems: () => MOST_STEPS,
     }),
     answers: { 201: WorkflowDefinitionView, 200: WorkflowDefinitionView },
@@ -151,7 +152,7 @@ async function put(
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const form = readDefinitionForm(body);
-  const tasks = await findTasks(shard, tenant, [...allSteps(form.jobs)]);
+  const tasks = await findTasks(shard, tenant, await allSteps(form.jobs, node.config));
   const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
   const steps = await parseGraph(form, context);
   await mustAllowSteps(shard, caller, steps);
@@ -182,10 +183,11 @@ async function put(
 /** What holds for the steps of a submission holds for those of a definition. */
 async function mustAllowSteps(shard: Shard, caller: Caller, steps: readonly ParsedStep[]): Promise<void> {
   const quotas = await shard.quotas.of(caller.tenant);
-  for (const { wait, inner, definition } of withInner(steps)) {
+  for (const { step, pointer } of withPlaces(steps)) {
+    const { wait, inner, definition, payload } = step;
     if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
+    if (quotas) mustFitPayload(quotas, payload, `${pointer}/payload`);
   }
-  if (quotas) for (const { name, payload } of steps) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
 }
 
 /** The entry of the audit about a definition; its steps may hold secrets, so it shows their hash. */

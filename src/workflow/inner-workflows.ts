@@ -1,6 +1,6 @@
 import { PunctualError } from '../core/errors.js';
 import { taskNamesOf } from '../core/submission.js';
-import { allSteps, parseInner } from '../core/workflow/parse-workflow.js';
+import { allStepsInside, parseInner } from '../core/workflow/parse-workflow.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
 import { readInnerGraph, tieInner } from '../store/inner-workflows.js';
 import { leaderTransaction } from '../store/leader-statement.js';
@@ -71,8 +71,8 @@ export class InnerWorkflows {
   private async store(step: string, outer: WorkflowRow, graph: string): Promise<void> {
     const { leader } = this;
     const { tenant, created_by: createdBy } = outer;
-    const { jobs } = JSON.parse(graph) as { jobs: Record<string, unknown> };
-    const tasks = await leader.tasks.find(tenant, () => taskNamesOf([...allSteps(jobs)]));
+    const steps = await allStepsInside(graph, leader.config);
+    const tasks = await leader.tasks.find(tenant, () => taskNamesOf(steps));
     const now = leader.clock.now();
     const depth = outer.depth + 1;
     const parsed = await parseInner(graph, { ...leader.config, now, tasks, depth });

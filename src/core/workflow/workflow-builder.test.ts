@@ -113,6 +113,24 @@ describe('building a workflow', () => {
     await expect(Promise.resolve().then(define)).rejects.toThrow(message);
   });
 
+  it('says why a workflow inside another one cannot be given what is not known yet', async () => {
+    const inside = workflow('inside', (w, input: { page: unknown }) => w.run('x', { page: input.page }));
+    const ofInput = workflow('outer', (w, input: { page: unknown }) => {
+      w.workflow(inside, { page: input.page });
+    });
+    await expect(ofInput.buildDefinition()).rejects.toMatchObject({
+      errors: [
+        { detail: expect.stringMatching(/^input\.page is the input of another workflow: .* inside it$/) },
+      ],
+    });
+    const ofResult = workflow('outer', (w) => {
+      w.workflow(inside, { page: w.run('y', {}).result });
+    });
+    await expect(ofResult.build(undefined)).rejects.toMatchObject({
+      errors: [{ detail: expect.stringMatching(/^y\.result is the result of a step of another workflow/) }],
+    });
+  });
+
   it('refuses steps of another workflow', async () => {
     const kept: { name: string; result: unknown }[] = [];
     await workflow('one', (w) => {

@@ -371,3 +371,55 @@ describe('a workflow on hold', () => {
     expect([...ran].sort()).toEqual(['add', 'b', 'c']);
   });
 });
+
+it('the quota for payloads holds inside, and says where', async () => {
+  const user = node.newTenant();
+  await node.get('POST', '/v1/tenants', { body: { id: user.tenant, quotas: { payloadBytes: 1_000 } } });
+  const jobs = { sub: inner({ b: { task: 'b', payload: 'x'.repeat(2_000) } }) };
+  const refused = {
+    status: 413,
+    body: { code: 'PAYLOAD_TOO_LARGE', errors: [{ pointer: '/jobs/sub/workflow/jobs/b/payload' }] },
+  };
+  const body = { name: 'w', jobs };
+  expect(await user.ask('POST', '/v1/workflows', { body })).toMatchObject(refused);
+  expect(await user.ask('PUT', '/v1/workflow-definitions/w', { body: { jobs } })).toMatchObject(refused);
+});
+
+describe('the steps of a workflow inside another one', () => {
+  const inside = (jobs: string) =>
+    `"jobs":{"sub":{"workflow":{"jobs":{"mid":{"workflow":{"jobs":${jobs}}}}}}}`;
+
+  it('are refused where a name is given twice', async () => {
+    const user = node.newTenant();
+    const twice = inside('{"a":{"task":"a"},"b":{"task":"b"},"a":{"task":"c"}}');
+    const refused = {
+      status: 422,
+      body: {
+        errors: [{ pointer: '/jobs/sub/workflow/jobs/mid/workflow/jobs/a', detail: 'is given twice' }],
+      },
+    };
+    const submitted = { body: `{"name":"w",${twice}}` };
+    expect(await user.ask('POST', '/v1/workflows', submitted)).toMatchObject(refused);
+    const put = { body: `{${twice}}` };
+    expect(await user.ask('PUT', '/v1/workflow-definitions/w', put)).toMatchObject(refused);
+  });
+
+  it('keep their payloads to the letter, submitted and started by name', async () => {
+    const { user, ran } = await noting();
+    const jobs = inside('{"a":{"task":"note","payload":{"name":"a","n":[1.10,12345678901234567890]}}}');
+    const submitted = await user.get<Workflow>('POST', '/v1/workflows', { body: `{"name":"w",${jobs}}` });
+    await user.get('PUT', '/v1/workflow-definitions/w', { body: `{${jobs}}` });
+    const started = await user.get<Workflow>('POST', '/v1/workflows', { body: { definition: 'w' } });
+    for (const each of [submitted, started]) {
+      const ended = await workflowEnd(user, each);
+      expect(ended.state).toBe('succeeded');
+      const sub = await read(user, ended.jobs.sub!.workflow!);
+      const mid = await read(user, sub.jobs.mid!.workflow!);
+      const response = await fetch(`${node.url}/v1/jobs/${mid.jobs.a!.id}`, {
+        headers: { authorization: `Bearer ${node.apiKey}`, 'punctual-tenant': user.tenant },
+      });
+      expect(await response.text()).toContain('"n":[1.10,12345678901234567890]');
+    }
+    expect(ran).toEqual(['a', 'a']);
+  });
+});
