@@ -130,6 +130,11 @@ describe('a definition', () => {
       status: 404,
       body: { code: 'DEFINITION_NOT_FOUND' },
     });
+    // Nor by the number of a version that is still on record.
+    expect(await start(user, { version: 1, input: { page: 1, to: ['x'] } })).toMatchObject({
+      status: 404,
+      body: { code: 'DEFINITION_NOT_FOUND' },
+    });
     // What runs goes on, and its version can still be read.
     expect((await workflowEnd(user, run)).state).toBe('succeeded');
     expect(await user.get('GET', `${PATH}?version=1`)).toMatchObject({ newest: false });
