@@ -247,6 +247,8 @@ interface AddedStep {
 class Graph implements WorkflowBuilder, StepSpawner {
   readonly #steps = new Map<string, AddedStep>();
   readonly #handles = new Map<unknown, string>();
+  /** By the name that steps were called, the number at which the search for a free name goes on. */
+  readonly #nextNumbers = new Map<string, number>();
   readonly #names: 'free' | 'named';
 
   /** A name that is made up here may be that of another step of the workflow, or mean another step at the next attempt. */
@@ -338,9 +340,11 @@ class Graph implements WorkflowBuilder, StepSpawner {
   /** The name of the task, as far as it is one of a step, with a number where it is taken. */
   #freeName(called: string): string {
     const name = called.replaceAll(/[^A-Za-z0-9_-]/g, '-').slice(0, 56);
-    let free = name;
-    for (let number = 2; free === INPUT || this.#steps.has(free); number++) free = `${name}-${number}`;
-    return free;
+    if (name !== INPUT && !this.#steps.has(name)) return name;
+    let number = this.#nextNumbers.get(name) ?? 2;
+    while (this.#steps.has(`${name}-${number}`)) number++;
+    this.#nextNumbers.set(name, number + 1);
+    return `${name}-${number}`;
   }
 
   #edges(after: readonly AnyStep[] | undefined, referred: Iterable<string>): string[] {
