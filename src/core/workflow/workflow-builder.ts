@@ -167,7 +167,10 @@ export interface WorkflowDefinition<Input, Output> {
   readonly name: string;
   /** What is sent to start it. Rejects if an input does not fit the schema of its task. */
   build(input: Input): Promise<BuiltWorkflow>;
-  /** What is stored for starts by its name: the function is called once, with references to the input of each start. */
+  /**
+   * What is stored for starts by its name: the function is called once, with references to the input of each start. It cannot
+   * decide by them: each is an object, whatever the value will be.
+   */
   buildDefinition(): Promise<BuiltWorkflow>;
   /** Never set at run time: tells the compiler the type of the result. */
   readonly types?: { readonly output: Output };
