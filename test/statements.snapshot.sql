@@ -3513,8 +3513,8 @@ LEFT JOIN LATERAL (
 WHERE s.workflow = $1::uuid ORDER BY s.place;
 
 -- read-inner-graph
-SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome
-  IS NULL;
+SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s
+WHERE s.id = $1::uuid AND s.outcome IS NULL AND s.released AND s.wake_at IS NOT NULL;
 
 -- read-job
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
@@ -3748,11 +3748,14 @@ LEFT JOIN LATERAL (
 
 -- read-sources
 SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-  w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
-  (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+  w.steps_left AS "stepsLeft", w.failed, w.held, o.id AS "outerStep", o.workflow AS "outerWorkflow",
   (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
 FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
-JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow;
+JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
+-- The step that it is, unless that has started another one since.
+LEFT JOIN LATERAL (
+  SELECT o.id, o.workflow FROM punctual.steps o WHERE o.id = w.outer_step AND o.inner_workflow = w.id LIMIT 1) o ON
+    true;
 
 -- read-step-hold
 SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
@@ -4249,7 +4252,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
   UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
-    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL,
+    held = $22::boolean
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -4323,7 +4327,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
   UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
-    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL,
+    held = $22::boolean
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -4332,8 +4337,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
-  SELECT $2::bigint, $22::uuid, $23::bigint, $24::text, $25::uuid, $26::text, $27::text, $28::text, $29::text,
-    $30::text, $31::text, $32::json, $33::json, $34::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $23::uuid, $24::bigint, $25::text, $26::uuid, $27::text, $28::text, $29::text, $30::text,
+    $31::text, $32::text, $33::json, $34::json, $35::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- replace-later

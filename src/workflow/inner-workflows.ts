@@ -16,8 +16,8 @@ import type { WorkflowLeader } from './workflow-leader.js';
 
 /** What the inner workflows need of the others. */
 interface InnerParts {
-  /** Runs what failed in a workflow again. */
-  readonly retry: (workflow: WorkflowRow) => Promise<void>;
+  /** Runs what failed in a workflow again, which is on hold then if the one around it is. */
+  readonly retry: (workflow: WorkflowRow, held: boolean) => Promise<void>;
   /** Called when so many jobs of steps are to be admitted later, and when the first of them is to have started by. */
   readonly onStored: (tenant: string, later: number, startBefore: number | null) => void;
 }
@@ -46,7 +46,9 @@ export class InnerWorkflows {
     if (outer.stopping !== null) return { id, state: 'skipped', error: skipReason(true), result: null };
     try {
       const known = step.inner === null ? null : await readWorkflow(leader.hot, tenant, step.inner);
-      if (known) return await this.resume(id, known);
+      // One that is being stopped has nobody to run for any more.
+      const isWindingDown = known?.state === 'running' && known.stopping !== null;
+      if (known && !isWindingDown) return await this.resume(id, known, outer.held);
       await this.store(id, outer, step.graph);
       return null;
     } catch (error) {
@@ -57,10 +59,10 @@ export class InnerWorkflows {
   }
 
   /** A step that runs again has what failed in its workflow run again; one that still runs is waited for. */
-  private async resume(step: string, inner: WorkflowRow): Promise<EndedUnrun | null> {
+  private async resume(step: string, inner: WorkflowRow, held: boolean): Promise<EndedUnrun | null> {
     const { leader } = this;
     if (inner.state === 'succeeded') return endOfOuter(step, inner.id, inner.state);
-    if (inner.state !== 'running') await this.parts.retry(inner);
+    if (inner.state !== 'running') await this.parts.retry(inner, held);
     // If this is not done any more, the next look finds that the workflow runs.
     await leader.write(() => tieInner(leader.hot, leader.term, step, inner.id, inner.depth));
     return null;

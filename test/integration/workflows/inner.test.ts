@@ -171,6 +171,61 @@ describe('a workflow as a step of another', () => {
     expect((await workflowEnd(user, { id })).state).toBe('cancelled');
   });
 
+  it('does not end a step that has started another one since', async () => {
+    const { user, bad, ran, door } = await noting('a');
+    const submitted = await submit(user, {
+      sub: inner({ a: step('a'), slow: step('slow', ['a']) }),
+      end: step('end', ['sub']),
+    });
+    const first = (await workflowEnd(user, submitted)).jobs.sub!.workflow!;
+    bad.clear();
+    await user.get('POST', `/v1/workflows/${submitted.id}/retry`, { body: { from: 'sub' } });
+    await until(async () => ran.filter((name) => name === 'slow').length === 1);
+    // Somebody runs the old one again, and it ends before the new one.
+    await user.get('POST', `/v1/workflows/${first}/retry`);
+    await until(async () => ran.filter((name) => name === 'slow').length === 2);
+    const second = (await read(user, submitted.id)).jobs.sub!.workflow!;
+    await user.get('POST', `/v1/workflows/${first}/cancel`);
+    expect((await workflowEnd(user, { id: first })).state).toBe('cancelled');
+    expect((await read(user, submitted.id)).jobs.sub).toMatchObject({ state: 'blocked', workflow: second });
+    door.open();
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect((await user.job(submitted.jobs.sub!.id)).result).toMatchObject({ workflow: second });
+  });
+
+  it('that is being cancelled is not waited for by a step that runs again', async () => {
+    const user = node.newTenant();
+    const doors = [new Door(), new Door()];
+    let starts = 0;
+    // It takes its time to stop.
+    const work = task('note', {}, async () => doors[starts++]!.opened);
+    await user.work([work], { stopGraceMs: 10_000 });
+    const submitted = await submit(user, { sub: inner({ a: step('a') }) });
+    const first = await startedBy(user, submitted, 'sub');
+    await until(async () => starts === 1);
+    await user.get('POST', `/v1/jobs/${submitted.jobs.sub!.id}/cancel`);
+    await workflowEnd(user, submitted);
+    await user.get('POST', `/v1/workflows/${submitted.id}/retry`);
+    await until(async () => starts === 2);
+    for (const door of doors) door.open();
+    const ended = await workflowEnd(user, submitted);
+    expect(ended.state).toBe('succeeded');
+    expect(ended.jobs.sub!.workflow).not.toBe(first);
+  });
+
+  it('holds up nobody else, however many there are', async () => {
+    const [{ user }, { user: other }] = [await noting(), await noting()];
+    const crowd = Object.fromEntries(
+      Array.from({ length: 100 }, (_, i) => [`w${i}`, inner({ a: step('a') })]),
+    );
+    const submitted = await submit(user, crowd);
+    const chain = await workflowEnd(other, await submit(other, { a: step('a'), b: step('b', ['a']) }));
+    expect(chain.state).toBe('succeeded');
+    const { progress } = await read(user, submitted.id);
+    expect(progress.ended).toBeLessThan(100);
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+  });
+
   it('is what the step waits for, says `why`', async () => {
     const { user, door } = await noting();
     const submitted = await submit(user, { sub: inner({ slow: step('slow') }) });
@@ -246,6 +301,41 @@ describe('a workflow on hold', () => {
     await steer(user, submitted, 'release');
     expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
     expect(ran).toEqual(['slow', 'b']);
+  });
+
+  it('that was stopped by a failure releases the workflows that are its steps, too', async () => {
+    const { user, ran, door } = await noting('slow-bad');
+    const submitted = await submit(
+      user,
+      { sub: inner({ slow: step('slow'), b: step('b', ['slow']) }), bad: step('slow-bad') },
+      { onFailure: 'stop', running: 'finish' },
+    );
+    const id = await startedBy(user, submitted, 'sub');
+    await until(async () => ran.length === 2);
+    await steer(user, submitted, 'hold');
+    await until(async () => (await read(user, id)).held);
+    door.open();
+    await until(async () => (await read(user, submitted.id)).stopping === 'failure');
+    await until(async () => (await read(user, id)).jobs.slow!.state === 'succeeded');
+    await steer(user, submitted, 'release');
+    expect((await workflowEnd(user, submitted)).state).toBe('failed');
+    expect((await read(user, id)).state).toBe('succeeded');
+  });
+
+  it('holds a workflow that is its step and runs again', async () => {
+    const { user, ran, bad, door } = await noting('b');
+    const submitted = await submit(user, { sub: inner({ b: step('b') }), slow: step('slow') });
+    const id = await startedBy(user, submitted, 'sub');
+    await until(async () => (await read(user, submitted.id)).jobs.sub!.state === 'failed');
+    await steer(user, submitted, 'hold');
+    bad.clear();
+    await user.get('POST', `/v1/workflows/${submitted.id}/retry`);
+    await until(async () => (await read(user, id)).state === 'running');
+    expect(await read(user, id)).toMatchObject({ held: true, jobs: { b: { state: 'blocked' } } });
+    await steer(user, submitted, 'release');
+    door.open();
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect(ran.filter((name) => name === 'b')).toHaveLength(2);
   });
 
   it('parks what its running steps add', async () => {
