@@ -650,8 +650,8 @@ RETURNING u.live, u.later;
 
 -- count-workflow-definitions
 SELECT count(*) AS versions, coalesce(sum(d.bytes), 0)::bigint AS bytes,
-  coalesce(max(d.version) FILTER (WHERE d.name = $2), 0) AS newest,
-  bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same
+  bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same,
+  (SELECT count(*) FROM punctual.definition_numbers n WHERE n.tenant = $1) AS names
 FROM punctual.workflow_definitions d WHERE d.tenant = $1;
 
 -- counted-tenants
@@ -2356,6 +2356,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- forget-definition-numbers
+WITH gone AS (
+  DELETE FROM punctual.definition_numbers n WHERE n.tenant = $1 AND n.name <> '' AND NOT EXISTS (
+    SELECT FROM punctual.workflow_definitions d WHERE d.tenant = n.tenant AND d.name = n.name)
+  RETURNING n.version
+)
+INSERT INTO punctual.definition_numbers AS n (tenant, name, version)
+SELECT $1, '', max(g.version) FROM gone g HAVING max(g.version) IS NOT NULL
+ON CONFLICT (tenant, name) DO UPDATE SET version = greatest(n.version, excluded.version);
+
 -- forget-definition-versions
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS MATERIALIZED (
@@ -3202,6 +3212,12 @@ SELECT (SELECT count(*) FROM unnest($1::int[], $2::text[], $3::text[]) n(id, ten
 AND (SELECT count(*) FROM unnest($4::int[], $5::bytea[]) n(id, signature)
   JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($4::int[]) AS
     named;
+
+-- next-definition-number
+INSERT INTO punctual.definition_numbers AS n (tenant, name, version)
+SELECT $1, $2, 1 + coalesce(
+  (SELECT f.version FROM punctual.definition_numbers f WHERE f.tenant = $1 AND f.name = ''), 0)
+ON CONFLICT (tenant, name) DO UPDATE SET version = n.version + 1 RETURNING n.version;
 
 -- next-expiry
 SELECT least(

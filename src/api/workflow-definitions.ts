@@ -222,6 +222,9 @@ export async function graphOf(shard: Shard, caller: Caller, start: StartForm): P
   const { definition: name, version, key, input } = start;
   const row = await readDefinition(shard.hot, caller.tenant, name, version);
   if (!row || !reachesWorkflow(caller, row)) throw noDefinition(name, version);
+  // Versions of a deleted definition stay on record for the workflows that were started from them, not for new ones.
+  if (row.replaced_at !== null && !(await findDefinition(shard.hot, caller.tenant, name)))
+    throw noDefinition(name);
   const { on_failure: onFailure, running } = row;
   const form = {
     ...{ name, onFailure, running, jobs: await readSteps(row.jobs) },
