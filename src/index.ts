@@ -168,6 +168,8 @@ export type { QueueLimitOptions } from './sdk/punctual.js';
 export {
   type BulkOptions,
   type InputArguments,
+  type InputOfDefined,
+  type OutputOfDefined,
   Punctual,
   type PunctualParts,
   type RedriveOptions,

@@ -120,16 +120,17 @@ mine AS MATERIALIZED (
       requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
-    wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
-  SELECT u.id, coalesce(u.name, $132::text), coalesce(u.place, $133::int), coalesce(u.run_if, $134::text),
-    coalesce(u.parents, $135::int), coalesce(u.parents_left, $136::int), coalesce(u.released, $137::boolean),
-    coalesce(u.delay_ms, $138::bigint), coalesce(u.wait, $139::json), coalesce(u.inner_graph, $140::json),
-    coalesce(u.wake_at, $141::bigint), coalesce(u.refers, $142::boolean), coalesce(u.hold, $143::boolean),
-    coalesce(u.template, $144::json), coalesce(u.ok, $145::int), coalesce(u.bad, $146::int), $6::uuid, $7::text,
-    $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[], $120::int[], $121::int[],
-    $122::boolean[], $123::bigint[], $124::json[], $125::json[], $126::bigint[], $127::boolean[], $128::boolean[],
-    $129::json[], $130::int[], $131::int[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms,
-    wait, inner_graph, wake_at, refers, hold, template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
+    inner_steps, wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
+  SELECT u.id, coalesce(u.name, $133::text), coalesce(u.place, $134::int), coalesce(u.run_if, $135::text),
+    coalesce(u.parents, $136::int), coalesce(u.parents_left, $137::int), coalesce(u.released, $138::boolean),
+    coalesce(u.delay_ms, $139::bigint), coalesce(u.wait, $140::json), coalesce(u.inner_graph, $141::json),
+    coalesce(u.inner_steps, $142::int), coalesce(u.wake_at, $143::bigint), coalesce(u.refers, $144::boolean),
+    coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json), coalesce(u.ok, $147::int), coalesce(u.bad,
+    $148::int), $6::uuid, $7::text, $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[],
+    $120::int[], $121::int[], $122::boolean[], $123::bigint[], $124::json[], $125::json[], $126::int[],
+    $127::bigint[], $128::boolean[], $129::boolean[], $130::json[], $131::int[], $132::int[]) u(id, name, place,
+    run_if, parents, parents_left, released, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold,
+    template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
   SELECT e.parent, e.child FROM unnest($11::uuid[], $12::uuid[]) e(parent, child) WHERE EXISTS (SELECT 1 FROM own)
@@ -650,8 +651,8 @@ RETURNING u.live, u.later;
 
 -- count-workflow-definitions
 SELECT count(*) AS versions, coalesce(sum(d.bytes), 0)::bigint AS bytes,
-  coalesce(max(d.version) FILTER (WHERE d.name = $2), 0) AS newest,
-  bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same
+  bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same,
+  (SELECT count(*) FROM punctual.definition_numbers n WHERE n.tenant = $1) AS names
 FROM punctual.workflow_definitions d WHERE d.tenant = $1;
 
 -- counted-tenants
@@ -2356,6 +2357,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- forget-definition-numbers
+WITH gone AS (
+  DELETE FROM punctual.definition_numbers n WHERE n.tenant = $1 AND n.name <> '' AND NOT EXISTS (
+    SELECT FROM punctual.workflow_definitions d WHERE d.tenant = n.tenant AND d.name = n.name)
+  RETURNING n.version
+)
+INSERT INTO punctual.definition_numbers AS n (tenant, name, version)
+SELECT $1, '', max(g.version) FROM gone g HAVING max(g.version) IS NOT NULL
+ON CONFLICT (tenant, name) DO UPDATE SET version = greatest(n.version, excluded.version);
+
 -- forget-definition-versions
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), page AS MATERIALIZED (
@@ -2697,19 +2708,19 @@ WITH valid AS MATERIALIZED (
     requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
-    wake_at, refers, hold, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $136::text), coalesce(u.place, $137::int), coalesce(u.run_if, $138::text),
-    coalesce(u.parents, $139::int), coalesce(u.parents_left, $140::int), coalesce(u.released, $141::boolean),
-    coalesce(u.delay_ms, $142::bigint), coalesce(u.wait, $143::json), coalesce(u.inner_graph, $144::json),
-    coalesce(u.wake_at, $145::bigint), coalesce(u.refers, $146::boolean), coalesce(u.hold, $147::boolean),
-    coalesce(u.template, $148::json), $10::uuid, $11::text FROM unnest($122::uuid[], $123::text[], $124::int[],
-    $125::text[], $126::int[], $127::int[], $128::boolean[], $129::bigint[], $130::json[], $131::json[],
-    $132::bigint[], $133::boolean[], $134::boolean[], $135::json[]) u(id, name, place, run_if, parents,
-    parents_left, released, delay_ms, wait, inner_graph, wake_at, refers, hold, template) WHERE EXISTS (SELECT 1
-    FROM made)
+    inner_steps, wake_at, refers, hold, template, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $137::text), coalesce(u.place, $138::int), coalesce(u.run_if, $139::text),
+    coalesce(u.parents, $140::int), coalesce(u.parents_left, $141::int), coalesce(u.released, $142::boolean),
+    coalesce(u.delay_ms, $143::bigint), coalesce(u.wait, $144::json), coalesce(u.inner_graph, $145::json),
+    coalesce(u.inner_steps, $146::int), coalesce(u.wake_at, $147::bigint), coalesce(u.refers, $148::boolean),
+    coalesce(u.hold, $149::boolean), coalesce(u.template, $150::json), $10::uuid, $11::text FROM
+    unnest($122::uuid[], $123::text[], $124::int[], $125::text[], $126::int[], $127::int[], $128::boolean[],
+    $129::bigint[], $130::json[], $131::json[], $132::int[], $133::bigint[], $134::boolean[], $135::boolean[],
+    $136::json[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    inner_steps, wake_at, refers, hold, template) WHERE EXISTS (SELECT 1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($149::int[], $150::int[]) e(parent,
+  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($151::int[], $152::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
@@ -3203,6 +3214,12 @@ AND (SELECT count(*) FROM unnest($4::int[], $5::bytea[]) n(id, signature)
   JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($4::int[]) AS
     named;
 
+-- next-definition-number
+INSERT INTO punctual.definition_numbers AS n (tenant, name, version)
+SELECT $1, $2, 1 + coalesce(
+  (SELECT f.version FROM punctual.definition_numbers f WHERE f.tenant = $1 AND f.name = ''), 0)
+ON CONFLICT (tenant, name) DO UPDATE SET version = n.version + 1 RETURNING n.version;
+
 -- next-expiry
 SELECT least(
 (SELECT j.start_before FROM punctual.jobs j
@@ -3497,8 +3514,8 @@ LEFT JOIN LATERAL (
 WHERE s.workflow = $1::uuid ORDER BY s.place;
 
 -- read-inner-graph
-SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome
-  IS NULL;
+SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s
+WHERE s.id = $1::uuid AND s.outcome IS NULL AND s.released AND s.wake_at IS NOT NULL;
 
 -- read-job
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
@@ -3732,11 +3749,14 @@ LEFT JOIN LATERAL (
 
 -- read-sources
 SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-  w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
-  (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+  w.steps_left AS "stepsLeft", w.failed, w.held, o.id AS "outerStep", o.workflow AS "outerWorkflow",
   (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
 FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
-JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow;
+JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
+-- The step that it is, unless that has started another one since.
+LEFT JOIN LATERAL (
+  SELECT o.id, o.workflow FROM punctual.steps o WHERE o.id = w.outer_step AND o.inner_workflow = w.id LIMIT 1) o ON
+    true;
 
 -- read-step-hold
 SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
@@ -3807,9 +3827,10 @@ ORDER BY s.id;
 
 -- read-steps-beside
 WITH all_steps AS MATERIALIZED (
-  SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by FROM punctual.steps s WHERE s.workflow =
-    $1::uuid)
-SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0) FROM all_steps) AS edges,
+  SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by, s.inner_steps FROM punctual.steps s WHERE
+    s.workflow = $1::uuid)
+SELECT (SELECT count(*) + coalesce(sum(inner_steps), 0) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0)
+  FROM all_steps) AS edges,
   (SELECT max(place) FROM all_steps) AS "lastPlace",
   (SELECT json_agg(json_build_object('id', a.id, 'name', a.name, 'outcome', a.outcome, 'bad', a.bad,
     'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
@@ -4248,7 +4269,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
   UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
-    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL,
+    held = $22::boolean
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -4322,7 +4344,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), again AS (
   UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
-    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
+    steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL,
+    held = $22::boolean
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -4331,8 +4354,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM moved HAVING count(*) > 0
 ), answer AS (SELECT (SELECT count(*) FROM moved) AS moved FROM own), entry AS (INSERT INTO punctual.audit (epoch,
   id, at, tenant, key_id, key_name, address, request_id, action, kind, subject, before, after, outcome)
-  SELECT $2::bigint, $22::uuid, $23::bigint, $24::text, $25::uuid, $26::text, $27::text, $28::text, $29::text,
-    $30::text, $31::text, $32::json, $33::json, $34::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $23::uuid, $24::bigint, $25::text, $26::uuid, $27::text, $28::text, $29::text, $30::text,
+    $31::text, $32::text, $33::json, $34::json, $35::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- replace-later

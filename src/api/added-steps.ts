@@ -5,7 +5,7 @@ import { countsJobs } from '../core/quotas.js';
 import { IdPath } from '../core/schemas/query.js';
 import { validate } from '../core/schemas/validate.js';
 import { AddedSteps, StepAddition, StepAdditionEnvelope } from '../core/schemas/workflow.js';
-import { allSteps, parseAdditions } from '../core/workflow/parse-workflow.js';
+import { allSteps, parseAdditions, withPlaces } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS } from '../core/workflow.js';
 import { reachWith, withInner } from '../store/new-workflow.js';
 import { readJob } from '../store/read-job.js';
@@ -35,7 +35,7 @@ export const addedStepRoutes: readonly Route[] = [
     audit: { none: 'What a step adds is a part of what the workflow does, as a report is.' },
     params: IdPath,
     body: jsonCheckedByRun(StepAddition, {
-      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', maps: ['jobs'] },
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', orText: 'workflow', maps: ['jobs'] },
       mostItems: () => MOST_STEPS,
     }),
     answers: { 201: AddedSteps, 200: AddedSteps },
@@ -66,7 +66,7 @@ async function addSteps(
     if (!job || !mayReport(caller, job))
       throw new PunctualError('JOB_NOT_FOUND', `There is no job ${by.jobId}.`);
   }
-  const tasks = await findTasks(shard, tenant, allSteps(jobs));
+  const tasks = await findTasks(shard, tenant, await allSteps(jobs, node.config));
   const { forms, steps } = await parseAdditions(jobs, {
     ...submissionContext(node, shard, tasks),
     ...{ maxBulkBytes: node.config.maxBulkBytes, depth: workflow.depth },
@@ -74,14 +74,15 @@ async function addSteps(
   const limits = 'jobId' in caller ? caller.limits : limitsOf(caller);
   const quotas = await shard.quotas.of(tenant);
   const all = withInner<(typeof steps)[number]>(steps);
-  for (const { name, wait, inner, definition, payload } of all) {
+  for (const { step, pointer } of withPlaces(steps)) {
+    const { wait, inner, definition, payload } = step;
     if (limits && wait === null && inner === null && !isWithin(limits, definition)) {
       const task = definition.task === null ? 'a target of its own' : `task ${definition.task}`;
       throw forbidden(
         `The key of the worker is restricted: it may not use queue ${definition.queue} with ${task}.`,
       );
     }
-    if (quotas) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
+    if (quotas) mustFitPayload(quotas, payload, `${pointer}/payload`);
   }
   const createdBy = 'jobId' in caller ? workflow.created_by : caller.actor;
   const owner = { tenant, createdBy, traceparent, isCounted: quotas !== null && countsJobs(quotas) };

@@ -35,6 +35,8 @@ interface JsonOptions {
   readonly maxBytes?: MaxBytes;
   /** The field of the body, or of each item of its lists and maps, that is kept as its original text. */
   readonly text?: 'payload' | 'result';
+  /** Another field of items that is kept as its original text; no item has both. */
+  readonly orText?: 'workflow';
   /** A field of the body that is kept as its original text beside those of items. */
   readonly topText?: 'input';
   /** Fields of the body that hold long lists. */

@@ -361,7 +361,7 @@ async function findPlaces(
   if (placed.workflow !== undefined) {
     const row = await readDefinition(pool, tenant, placed.workflow);
     // The queues that are stored with it are those that its tasks named when it was put.
-    const runs = row ? runsOf(await readSteps(row.jobs)) : [];
+    const runs = row ? runsOf(await allSteps(await readSteps(row.jobs), node.config)) : [];
     return runs.length === 0 ? null : placesOf(await tasks.find(tenant, () => tasksIn(runs)), runs);
   }
   const jobs = placed.batch?.jobs ?? [placed];
@@ -371,9 +371,10 @@ async function findPlaces(
 type Named = Pick<ScheduleDefinition, 'queue' | 'task'>;
 
 /** The steps of a definition, and of the workflows inside it, that run something. */
-function runsOf(jobs: Readonly<Record<string, unknown>>): Named[] {
-  const steps = allSteps(jobs) as WorkflowStep[];
-  return steps.filter(({ wait, workflow }) => wait === undefined && workflow === undefined);
+function runsOf(steps: readonly unknown[]): Named[] {
+  return (steps as WorkflowStep[]).filter(
+    ({ wait, workflow }) => wait === undefined && workflow === undefined,
+  );
 }
 
 function tasksIn(jobs: readonly Named[]): string[] {

@@ -15,6 +15,7 @@ import {
   readDefinitionForm,
   type StartForm,
   type WorkflowForm,
+  withPlaces,
 } from '../core/workflow/parse-workflow.js';
 import { digestOf, readSteps, writeSteps } from '../core/workflow/stored-graph.js';
 import { type ListedWorkflowDefinition, MOST_STEPS } from '../core/workflow.js';
@@ -64,7 +65,7 @@ export const definitionRoutes: readonly Route[] = [
     scope: 'admin',
     params: NamePath,
     body: jsonCheckedByRun(WorkflowDefinitionInput, {
-      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', maps: ['jobs'] },
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', orText: 'workflow', maps: ['jobs'] },
       mostItems: () => MOST_STEPS,
     }),
     answers: { 201: WorkflowDefinitionView, 200: WorkflowDefinitionView },
@@ -151,7 +152,7 @@ async function put(
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const form = readDefinitionForm(body);
-  const tasks = await findTasks(shard, tenant, allSteps(form.jobs));
+  const tasks = await findTasks(shard, tenant, await allSteps(form.jobs, node.config));
   const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
   const steps = await parseGraph(form, context);
   mustAllowSteps(caller, withInner(steps));
@@ -183,9 +184,9 @@ async function put(
 /** What holds for the steps of a submission holds for those of a definition. */
 async function mustFitPayloads(shard: Shard, caller: Caller, steps: readonly ParsedStep[]): Promise<void> {
   const quotas = await shard.quotas.of(caller.tenant);
-  if (quotas)
-    for (const { name, payload } of withInner(steps))
-      mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
+  if (!quotas) return;
+  for (const { step, pointer } of withPlaces(steps))
+    mustFitPayload(quotas, step.payload, `${pointer}/payload`);
 }
 
 /** The entry of the audit about a definition; its steps may hold secrets, so it shows their hash. */
@@ -220,6 +221,9 @@ export async function graphOf(shard: Shard, caller: Caller, start: StartForm): P
   const { definition: name, version, key, input } = start;
   const row = await readDefinition(shard.hot, caller.tenant, name, version);
   if (!row || !reachesWorkflow(caller, row)) throw noDefinition(name, version);
+  // Versions of a deleted definition stay on record for the workflows that were started from them, not for new ones.
+  if (row.replaced_at !== null && !(await findDefinition(shard.hot, caller.tenant, name)))
+    throw noDefinition(name);
   const { on_failure: onFailure, running } = row;
   const form = {
     ...{ name, onFailure, running, jobs: await readSteps(row.jobs) },

@@ -15,11 +15,13 @@ import { parsePayload } from '../core/submission.js';
 import { LAST_UUID } from '../core/uuid.js';
 import {
   allSteps,
+  allStepsInside,
   type ParsedWorkflow,
   parseInnerStep,
   parseWorkflow,
   readWorkflowForm,
   type WorkflowContext,
+  withPlaces,
 } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
@@ -69,7 +71,7 @@ export const workflowRoutes: readonly Route[] = [
       'answers 200 with the workflow that has it.',
     scope: 'submit',
     body: jsonCheckedByRun(WorkflowRequest, {
-      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', topText: 'input', maps: ['jobs'] },
+      ...{ maxBytes: MANY_PAYLOADS, text: 'payload', orText: 'workflow', topText: 'input', maps: ['jobs'] },
       mostItems: () => MOST_STEPS,
     }),
     answers: { 201: WorkflowSchema, 200: WorkflowSchema },
@@ -276,7 +278,7 @@ async function submitWorkflow(
   const read = readWorkflowForm(body);
   const { form, definition } =
     'definition' in read ? await graphOf(shard, caller, read) : { form: read, definition: null };
-  const context = await contextFor(node, shard, tenant, form.jobs);
+  const context = await contextFor(node, shard, tenant, await allSteps(form.jobs, node.config));
   const parsed = await parseWorkflow(form, context).catch((error: unknown) => {
     throw definition ? ofDefinition(error) : error;
   });
@@ -288,9 +290,9 @@ async function contextFor(
   node: NodeContext,
   shard: Shard,
   tenant: string,
-  jobs: Readonly<Record<string, unknown>>,
+  steps: readonly unknown[],
 ): Promise<WorkflowContext> {
-  const tasks = await findTasks(shard, tenant, allSteps(jobs));
+  const tasks = await findTasks(shard, tenant, steps);
   return { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
 }
 
@@ -305,8 +307,8 @@ async function rerunWorkflow(
   const shard = node.shardOf(caller.tenant);
   const row = await mustRead(shard, caller, id);
   const parseInner = async (text: string) => {
-    const { jobs } = JSON.parse(text) as { readonly jobs: Record<string, unknown> };
-    return parseInnerStep(text, await contextFor(node, shard, caller.tenant, jobs));
+    const steps = await allStepsInside(text, node.config);
+    return parseInnerStep(text, await contextFor(node, shard, caller.tenant, steps));
   };
   const now = shard.clock.now();
   const maxBytes = MANY_PAYLOADS(node.config);
@@ -326,7 +328,10 @@ async function storeWorkflow(
   const quotas = await shard.quotas.of(tenant);
   const all = withInner(parsed.steps);
   mustAllowSteps(caller, all);
-  if (quotas) for (const { name, payload } of all) mustFitPayload(quotas, payload, `/jobs/${name}/payload`);
+  if (quotas) {
+    for (const { step, pointer } of withPlaces(parsed.steps))
+      mustFitPayload(quotas, step.payload, `${pointer}/payload`);
+  }
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };
   const answerTo = async (workflow: NewWorkflow) =>

@@ -43,6 +43,9 @@ describe('readPayload', () => {
       code: 'MALFORMED_JSON',
       message: expect.stringMatching(/at byte 1\. Quote it for the shell: --payload/),
     });
+    await expect(readPayload(cli, '{bad', '--input')).rejects.toThrow(
+      /^The input \(--input\) is not valid JSON: .* Quote it for the shell: --input '/,
+    );
     await expect(readPayload(cli, '@missing.json')).rejects.toMatchObject({ code: 'USAGE' });
   });
 });

@@ -237,17 +237,21 @@ export function submissionOf(options: SubmitOptions, payload: unknown): JobSubmi
   };
 }
 
-/** The payload: JSON, `@file`, or `-` for stdin. */
-export async function readPayload(cli: Cli, value: string | undefined): Promise<unknown> {
+/** The payload, or the input of a workflow: JSON, `@file`, or `-` for stdin. */
+export async function readPayload(
+  cli: Cli,
+  value: string | undefined,
+  option: '--payload' | '--input' = '--payload',
+): Promise<unknown> {
   if (value === undefined) return undefined;
   const fromFile = value.startsWith('@') ? value.slice(1) : value === '-' ? '-' : null;
   const source = fromFile === null ? value : await readInput(cli, fromFile);
   try {
     return readJson(source);
   } catch (error) {
-    const where = fromFile === null ? '--payload' : fromFile === '-' ? 'stdin' : fromFile;
-    const advice = fromFile === null ? ` Quote it for the shell: --payload '{"name": "Ada"}'.` : '';
-    throw notJson(`The payload (${where})`, error, advice);
+    const where = fromFile === null ? option : fromFile === '-' ? 'stdin' : fromFile;
+    const advice = fromFile === null ? ` Quote it for the shell: ${option} '{"name": "Ada"}'.` : '';
+    throw notJson(`The ${option.slice(2)} (${where})`, error, advice);
   }
 }
 

@@ -81,7 +81,7 @@ function addSubmitCommand(workflow: Command, cli: Cli): void {
     .option('--wait [duration]', 'wait until it has ended, at most this long', durationMs);
   callsServer<SubmitOptions>(cli, command, async ({ api, output, options, args }) => {
     const { key, idempotencyKey, wait } = options;
-    const input = await readPayload(cli, options.input);
+    const input = await readPayload(cli, options.input, '--input');
     const body = {
       ...(await whatToSubmit(cli, args[0], options)),
       ...(input !== undefined && { input }),

@@ -186,6 +186,9 @@ export class Workflows {
     const workflow = await this.ended(id, options);
     if (workflow.state !== 'succeeded') throw await this.#failure(workflow);
     if (returned === null) return undefined;
+    const names = typeof returned === 'string' ? [returned] : Object.values(returned);
+    const missing = names.find((name) => !Object.hasOwn(workflow.jobs, name));
+    if (missing !== undefined) throw noStep(workflow, missing);
     const resultOf = (step: string) => this.#jobs.result(workflow.jobs[step]!.id, options);
     if (typeof returned === 'string') return resultOf(returned);
     const results = Object.entries(returned).map(async ([key, step]) => [key, await resultOf(step)] as const);
@@ -218,7 +221,8 @@ export class WorkflowHandle<Output> {
 
   /**
    * Waits for the end of the workflow and resolves with the result of the step, or the steps, that its function returned;
-   * rejects with WorkflowFailedError if it ends without success.
+   * rejects with WorkflowFailedError if it ends without success, and with STEP_NOT_FOUND if it was started from another graph
+   * without that step. Undefined for one that was started or found by a name or an id: only code says what is returned.
    */
   async result(options: ResultOptions = {}): Promise<Output> {
     return (await this.#workflows.result(this.id, this.#returned, options)) as Output;
@@ -264,6 +268,15 @@ export class WorkflowHandle<Output> {
   sendEvent(event: string, payload?: unknown): Promise<void> {
     return this.#workflows.sendEvent(this.id, event, payload);
   }
+}
+
+/** The code returns a step that the workflow does not have, because it was started from another graph. */
+function noStep({ id, name, definition }: Workflow, step: string): PunctualError {
+  const graph = definition
+    ? `it was started from version ${definition.version} of the definition ${definition.name}`
+    : 'it was submitted with other steps, for instance by older code with the same key';
+  const detail = `The workflow ${id} (${name}) has no step ${JSON.stringify(step)}, whose result the code returns: ${graph}.`;
+  return new PunctualError('STEP_NOT_FOUND', detail);
 }
 
 function pathOf(id: string): string {

@@ -46,6 +46,8 @@ export const ERROR_CODES = {
     hint: '`punctual workflow get ID` shows it; a job that is on hold by itself is released with `punctual job release ID`.' },
   STEPS_GONE: { status: 410, exit: 6, title: 'Steps of the workflow have left history',
     hint: 'Submit the workflow again from its source.' },
+  STEP_NOT_FOUND: { status: 404, exit: 5, title: 'The workflow has no such step',
+    hint: '`punctual workflow get ID` shows its steps, and which version of a definition it was started from.' },
   NOTHING_TO_RETRY: { status: 409, exit: 6, title: 'No step of the workflow can be retried',
     hint: '`punctual workflow get ID` shows how its steps ended.' },
   WORKFLOW_STOPS: { status: 409, exit: 6, title: 'The workflow is being stopped',

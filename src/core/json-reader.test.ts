@@ -6,6 +6,7 @@ import { MOST_VALUES, MOST_VALUES_AT_ONCE } from './json-scanner.js';
 const BULK = { maxDepth: 64, text: 'payload', lists: ['jobs'] };
 const MAP = { maxDepth: 64, text: 'payload', maps: ['jobs'] };
 const TOP = { ...MAP, topText: 'input' };
+const OR = { ...MAP, orText: 'workflow' };
 const ONE = { maxDepth: 64, text: 'payload' };
 
 function depthOf(value: unknown): number {
@@ -52,7 +53,7 @@ const submissions = fc
         fc.constantFrom('a', 'b', 'jobs', 'payload', 'é"'),
         fc.oneof(
           fc.jsonValue({ maxDepth: 1 }),
-          fc.dictionary(fc.constantFrom('payload', 'task', 'é\n'), fc.jsonValue({ maxDepth: 2 })),
+          fc.dictionary(fc.constantFrom('payload', 'workflow', 'task', 'é\n'), fc.jsonValue({ maxDepth: 2 })),
         ),
       ),
       fc.array(fc.jsonValue({ maxDepth: 1 }), { maxLength: 3 }),
@@ -79,7 +80,7 @@ describe('reading JSON', () => {
         fc.pre(!text.includes('__proto__'));
         const bytes = Buffer.from(text);
         fc.pre(bytes.toString() === text);
-        for (const shape of [BULK, MAP, TOP, ONE, { maxDepth: 64 }]) {
+        for (const shape of [BULK, MAP, OR, TOP, ONE, { maxDepth: 64 }]) {
           const here = outcomeOf(() => readJsonText(bytes, shape));
           if (here === 'INVALID_REQUEST') continue;
           expect(here).toBe(parsed(text));
@@ -117,6 +118,18 @@ describe('reading JSON', () => {
     );
   });
 
+  it('keeps one of two fields of each item as text, to the letter', () => {
+    const text =
+      '{"jobs":{"a":{"workflow": {"x":1.10} },"b":{"workflow":{"x":2}},"c":{"payload":1e400},"d":{"payload":2.0}}}';
+    const { jobs } = readJsonText(Buffer.from(text), OR) as {
+      jobs: Record<string, Record<string, JsonText>>;
+    };
+    expect(jobs.a).toEqual({ workflow: new JsonText('{"x":1.10}', 10) });
+    expect(jobs.b).toEqual({ workflow: new JsonText('{"x":2}', 7) });
+    expect(jobs.c).toEqual({ payload: new JsonText('1e400', 5) });
+    expect(jobs.d).toEqual({ payload: new JsonText('2.0', 3) });
+  });
+
   it('lets the word __proto__ stand as a value', () => {
     const text = '{"word":"__proto__","list":["__proto__"],"say":"\\"__proto__\\": no"}';
     expect(readJsonText(Buffer.from(text), { maxDepth: 8 })).toEqual(JSON.parse(text));
@@ -132,6 +145,9 @@ describe('reading JSON', () => {
     ['{"jobs":{"a":{"payload":1,"payload":2}}}', MAP, '/jobs/a/payload'],
     ['{"jobs":{"a":{"payload":{"__proto__":1}}}}', MAP, '/jobs/a/payload/__proto__'],
     ['{"jobs":{"__proto__":{}}}', MAP, '/jobs/__proto__'],
+    ['{"jobs":{"a":{"workflow":1,"workflow":2}}}', OR, '/jobs/a/workflow'],
+    ['{"jobs":{"a":{"payload":1,"workflow":2}}}', OR, '/jobs/a/workflow'],
+    ['{"jobs":{"a":{"workflow":1,"payload":2}}}', OR, '/jobs/a/payload'],
     ['{"payload":1,"p\\u0061yload":2}', ONE, '/payload'],
     ['{"jobs":[{"n":[0,1e999]}]}', BULK, '/jobs/0/n/1'],
     ['{"n":12345678901234567890}', ONE, '/n'],

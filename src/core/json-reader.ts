@@ -156,7 +156,10 @@ class Items {
       const textStart = spans[i + 2]!;
       const item = (isLike[n] ? { ...this.last } : parsed[next++]) as Record<string, unknown>;
       if (textStart >= 0) {
-        item[this.shape.text!] = source.textOf(textStart, spans[i + 3]!);
+        item[(spans[i + 4] === 1 ? this.shape.orText : this.shape.text)!] = source.textOf(
+          textStart,
+          spans[i + 3]!,
+        );
         this.last = item;
       }
       read.push(item);

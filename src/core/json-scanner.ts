@@ -14,6 +14,8 @@ export interface JsonShape {
   readonly maxDepth: number;
   /** The field that is kept as text: of every item if there are `lists` or `maps`, else of the object itself. */
   readonly text?: string | undefined;
+  /** Another field of items that is kept as text; no item has both. */
+  readonly orText?: string | undefined;
   /** Fields of the object that hold lists whose items are read one by one. */
   readonly lists?: readonly string[] | undefined;
   /** The most items of such a list. One that is much too long is refused before the rest of it is scanned. */
@@ -35,9 +37,9 @@ interface Span {
 }
 
 /** How many numbers describe one item in `ListSpan.spans`. */
-export const NUMBERS = 4;
+export const NUMBERS = 5;
 
-/** Where a list and its items lie. `spans` holds start and end of each item and of its text (-1 without). */
+/** Where a list and its items lie. `spans` holds start and end of each item and of its text (-1 without), and 1 if that is `orText`. */
 export interface ListSpan extends Span {
   readonly name: string;
   readonly spans: readonly number[];
@@ -123,6 +125,9 @@ export class JsonScanner {
   private valuesInItems = 0;
   private valuesBeforeItem = 0;
   private keyIsText = false;
+  /** Whether that key is the other one of the two. */
+  private keyIsOther = false;
+  private textIsOther = false;
   private keeping = false;
   private textStart = -1;
   private textEnd = -1;
@@ -265,7 +270,8 @@ export class JsonScanner {
     if (this.keyIsText) {
       this.keyIsText = false;
       const isTop = this.depth !== this.textDepth;
-      if (isTop ? this.topText : this.textStart >= 0) throw this.wrong('is given twice');
+      if (isTop ? this.topText : this.textStart >= 0) throw this.secondText(isTop);
+      if (!isTop) this.textIsOther = this.keyIsOther;
       this.keeping = true;
       this.keptDepth = this.depth;
       this.textStart = at;
@@ -315,7 +321,7 @@ export class JsonScanner {
       const values = this.values - this.valuesBeforeItem;
       if (values > MOST_VALUES_AT_ONCE) throw tooManyValues(this.pointer(), MOST_VALUES_AT_ONCE);
       this.valuesInItems += values;
-      this.items.push(this.itemStart, at, this.textStart, this.textEnd);
+      this.items.push(this.itemStart, at, this.textStart, this.textEnd, this.textIsOther ? 1 : 0);
     } else if (this.inList && depth === 1) {
       this.inList = false;
       const name = this.keyAt(this.positions[1]!);
@@ -363,6 +369,16 @@ export class JsonScanner {
     if (depth === 1 && topText !== undefined) this.keyIsText = this.isTextKey(keyStart, at, topText);
     if (depth !== this.textDepth) return;
     this.keyIsText = (depth === 1 || this.inList) && this.isTextKey(keyStart, at, this.shape.text!);
+    const { orText } = this.shape;
+    this.keyIsOther =
+      orText !== undefined && !this.keyIsText && this.inList && this.isTextKey(keyStart, at, orText);
+    if (this.keyIsOther) this.keyIsText = true;
+  }
+
+  private secondText(isTop: boolean): PunctualError {
+    if (isTop || this.keyIsOther === this.textIsOther) return this.wrong('is given twice');
+    const { text, orText } = this.shape;
+    return this.wrong(`does not go together with "${this.textIsOther ? orText : text}"`);
   }
 
   private isTextKey(start: number, end: number, text: string): boolean {

@@ -28,6 +28,7 @@ import { completeSubmission, type ParsedSubmission, readJson, type SubmissionCon
  * form; here are the rules between fields and the defaults.
  */
 
+const WHAT_RUNS = 'give one of "task", "target", "workflow" and "batch"';
 const LEAST_EVERY_MS = 1_000;
 /** How many gaps between occurrences are looked at to tell whether a jitter fits into them. */
 const GAPS_LOOKED_AT = 20;
@@ -87,13 +88,14 @@ function readWork(
   errors: FieldError[],
 ): ScheduledWork {
   const { workflow: name, batch } = fields;
-  if (given.workflow === undefined && given.batch === undefined)
-    return { kind: 'job', job: completeSubmission(fields, given, context, { pointer: '', errors }) };
   const said = RUN_FIELDS.filter((field) => given[field] !== undefined);
-  if (said.length > 1) {
-    const detail = 'give one of "task", "target", "workflow" and "batch"';
-    errors.push({ pointer: `/${said[1]}`, detail });
+  if (said.length === 0) errors.push({ pointer: '/task', detail: WHAT_RUNS });
+  if (given.workflow === undefined && given.batch === undefined) {
+    // That none is given was said for schedules, which can run more than jobs.
+    const seen = said.length === 0 ? { ...given, task: null } : given;
+    return { kind: 'job', job: completeSubmission(fields, seen, context, { pointer: '', errors }) };
   }
+  if (said.length > 1) errors.push({ pointer: `/${said[1]}`, detail: WHAT_RUNS });
   const runs = given.workflow === undefined ? 'batch' : 'workflow';
   const others: readonly (keyof ScheduleDefinition)[] =
     runs === 'batch' ? [...JOB_FIELDS, 'payload'] : JOB_FIELDS;

@@ -145,6 +145,21 @@ describe('a schedule', () => {
     expect(refusal(() => parseDefinition(definition, context))).toBe('TARGET_UNAVAILABLE');
   });
 
+  it('without anything to run is told everything that it could run, beside its other mistakes', () => {
+    const parse = () => parseDefinition({ every: '1m', delivery: 'at-most-once', retry: { maxAttempts: 3 } }, context);
+    const detail = 'give one of "task", "target", "workflow" and "batch"';
+    let errors: unknown;
+    try {
+      parse();
+    } catch (error) {
+      errors = (error as { errors: unknown }).errors;
+    }
+    expect(errors).toEqual([
+      { pointer: '/task', detail },
+      { pointer: expect.stringContaining('/retry'), detail: expect.any(String) },
+    ]);
+  });
+
   it('is refused when the documented schema says so, and never in another way', () => {
     const compiled = Compile(ScheduleDefinition);
     fc.assert(

@@ -436,6 +436,11 @@ function addWrongJson(errors: FieldError[], pointer: string, detail: string, cod
   else throw new PunctualError(code, `${pointer}: ${detail}`, { errors: [{ pointer, detail }] });
 }
 
+/** Throws if a payload is too large. */
+export function mustFit(payload: JsonText, limits: JsonLimits, pointer: string): void {
+  readJson(payload, limits, (detail, code) => addWrongJson([], pointer, detail, code));
+}
+
 type JsonLimits = Pick<SubmissionContext, 'maxPayload' | 'maxDepth'>;
 type WrongJson = 'INVALID_REQUEST' | 'PAYLOAD_TOO_LARGE';
 type SayWrong = (detail: string, code: WrongJson) => void;

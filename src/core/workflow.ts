@@ -18,6 +18,8 @@ export const INPUT = 'input';
 export const MOST_STEPS = 10_000;
 /** The most entries of `after` in one workflow. */
 export const MOST_EDGES = 50_000;
+/** The most references, `$from`, in the payloads of one workflow. */
+export const MOST_FROM = 50_000;
 
 /** When a step runs, decided once, when none of the steps in `after` is left. */
 export const RUN_IFS = ['all-succeeded', 'all-finished', 'any-failed', 'any-succeeded'] as const;

@@ -129,7 +129,8 @@ export class ScheduledRuns {
     const jobs = await readSteps(row.jobs);
     const text = input === null ? null : new JsonText(input, Buffer.byteLength(input));
     const form = { name, jobs, onFailure, running, ...(text && { input: text }) };
-    const workflow = await parseWorkflow(form, await this.contextFor(tenant, allSteps(jobs)));
+    const steps = await allSteps(jobs, this.leader.config);
+    const workflow = await parseWorkflow(form, await this.contextFor(tenant, steps));
     return { kind: 'workflow', workflow, definition: { name, version } };
   }
 

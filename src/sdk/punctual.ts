@@ -103,6 +103,12 @@ const CANCEL_OPTIONS: OptionNames<Pick<SubmitOneOptions, 'tx'>> = { tx: true };
 const STATS_OPTIONS: OptionNames<StatsOptions> = { history: true };
 const REDRIVE_OPTIONS: OptionNames<RedriveOptions> = { task: true, queue: true, all: true, dryRun: true };
 
+/** The input of a workflow that is started by its code or by its name. */
+export type InputOfDefined<W> = W extends WorkflowDefinition<infer Input, unknown> ? Input : unknown;
+
+/** The result of a workflow that is started by its code; a name does not say which steps make it. */
+export type OutputOfDefined<W> = W extends WorkflowDefinition<never, infer Output> ? Output : undefined;
+
 /** The input as an argument; optional if the task's input may be undefined. */
 export type InputArguments<Input, Options> = undefined extends Input
   ? [input?: Input, options?: Options]
@@ -220,12 +226,15 @@ export class Punctual {
     return this.#workflows.define((await workflow.buildDefinition()).submission);
   }
 
-  /** Starts the stored definition of a workflow, by its code or by its name; default its newest version. */
-  async startDefined<Output = undefined, Input = unknown>(
-    workflow: WorkflowDefinition<Input, Output> | string,
-    ...rest: InputArguments<NoInfer<Input>, StartDefinedOptions>
-  ): Promise<WorkflowHandle<Output>> {
-    const [input, options = {}] = rest as [input: Input, options?: StartDefinedOptions];
+  /**
+   * Starts the stored definition of a workflow, by its code or by its name; default its newest version. Started by its name, it
+   * has no `result()`: only the code says which of its steps make that.
+   */
+  async startDefined<W extends WorkflowDefinition<never, unknown> | string>(
+    workflow: W,
+    ...rest: InputArguments<InputOfDefined<W>, StartDefinedOptions>
+  ): Promise<WorkflowHandle<OutputOfDefined<W>>> {
+    const [input, options = {}] = rest as [input?: unknown, options?: StartDefinedOptions];
     checkOptions('startDefined()', options, START_DEFINED_OPTIONS);
     const { version, ...request } = options;
     const definition = typeof workflow === 'string' ? workflow : workflow.name;

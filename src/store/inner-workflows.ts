@@ -6,7 +6,9 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 
 const READ_INNER = statement(
   'read-inner-graph',
-  'SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL',
+  `
+    SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s
+    WHERE s.id = $1::uuid AND s.outcome IS NULL AND s.released AND s.wake_at IS NOT NULL`,
 );
 
 /** A step that starts a workflow. */
@@ -17,7 +19,7 @@ export interface InnerRow extends Record<string, unknown> {
   readonly inner: string | null;
 }
 
-/** What a step starts; null if it has ended. */
+/** What a step starts; null if it is not to start anything now. */
 export async function readInnerGraph(db: Queryable, step: string): Promise<InnerRow | null> {
   const [row] = await run<InnerRow>(db, READ_INNER, [step]);
   return row ?? null;

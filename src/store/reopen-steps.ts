@@ -73,6 +73,8 @@ export interface Reopening {
   readonly failed: number;
   /** Whether steps start their workflows anew, instead of having what failed in them run again. */
   readonly anew: boolean;
+  /** Whether it is on hold from now on. */
+  readonly held: boolean;
   /** Steps that leave the workflow, because those that added them run again; their jobs stay in history. */
   readonly removed: readonly string[];
 }
@@ -127,7 +129,8 @@ const REOPEN_STEPS = auditedStatement(
     DELETE FROM punctual.edges e WHERE e.child = ANY($18::uuid[]) AND ${IF_OWN}
   ), again AS (
     UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
-      steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL
+      steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL,
+      held = $22::boolean
     WHERE w.id = $4::uuid AND ${IF_OWN}
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -141,7 +144,7 @@ const REOPEN_STEPS = auditedStatement(
 export async function reopenSteps(
   db: Queryable,
   term: TermKey,
-  { workflow, tenant, steps, stepsLeft, failed, anew, removed }: Reopening,
+  { workflow, tenant, steps, stepsLeft, failed, anew, held, removed }: Reopening,
   now: number,
 ): Promise<boolean> {
   const ended = steps.filter(({ finishedAt }) => finishedAt !== null);
@@ -161,6 +164,7 @@ export async function reopenSteps(
     steps.map(({ parents }) => parents),
     anew,
     steps.map(({ parked }) => parked),
+    held,
   ]);
   return done.length > 0;
 }

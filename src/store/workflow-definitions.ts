@@ -7,7 +7,8 @@ import { type Portion, type PortionSize, portionOf, readPortion } from './portio
 
 /**
  * Graphs that are kept under names. Any node writes them, those of a tenant one after the other. A version never changes; a
- * change of a definition adds one, and a deletion leaves the versions that workflows were started from.
+ * change of a definition adds one, and a deletion leaves the versions that workflows were started from. The number of a version
+ * is never given to another graph of its name, so that who noted it finds that graph or none.
  */
 
 /** A version without its steps. */
@@ -48,6 +49,8 @@ export interface NewGraph
 /** The most versions that a tenant has, of all definitions together, and the most bytes of them. */
 const MAX_VERSIONS = 10_000;
 const MAX_BYTES = 256 * 1024 * 1024;
+/** The most names of a tenant whose last numbers are remembered; more than those that can have versions. */
+const MAX_NAMES = 20_000;
 /** The most versions that are told of one definition. */
 const MOST_TOLD = 1_000;
 /** Versions that one pass of the upkeep looks at. */
@@ -98,9 +101,33 @@ const STOCK = statement(
   'count-workflow-definitions',
   `
     SELECT count(*) AS versions, coalesce(sum(d.bytes), 0)::bigint AS bytes,
-      coalesce(max(d.version) FILTER (WHERE d.name = $2), 0) AS newest,
-      bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same
+      bool_or(d.name = $2 AND d.replaced_at IS NULL AND d.digest = $3::bytea) AS same,
+      (SELECT count(*) FROM punctual.definition_numbers n WHERE n.tenant = $1) AS names
     FROM punctual.workflow_definitions d WHERE d.tenant = $1`,
+);
+
+/** Forgets the names without versions; new names begin after their highest number, because it may be one of those. */
+const FORGET_NUMBERS = statement(
+  'forget-definition-numbers',
+  `
+    WITH gone AS (
+      DELETE FROM punctual.definition_numbers n WHERE n.tenant = $1 AND n.name <> '' AND NOT EXISTS (
+        SELECT FROM punctual.workflow_definitions d WHERE d.tenant = n.tenant AND d.name = n.name)
+      RETURNING n.version
+    )
+    INSERT INTO punctual.definition_numbers AS n (tenant, name, version)
+    SELECT $1, '', max(g.version) FROM gone g HAVING max(g.version) IS NOT NULL
+    ON CONFLICT (tenant, name) DO UPDATE SET version = greatest(n.version, excluded.version)`,
+);
+
+/** The number of the next version of a name. */
+const NEXT_NUMBER = statement(
+  'next-definition-number',
+  `
+    INSERT INTO punctual.definition_numbers AS n (tenant, name, version)
+    SELECT $1, $2, 1 + coalesce(
+      (SELECT f.version FROM punctual.definition_numbers f WHERE f.tenant = $1 AND f.name = ''), 0)
+    ON CONFLICT (tenant, name) DO UPDATE SET version = n.version + 1 RETURNING n.version`,
 );
 
 const REPLACE = statement(
@@ -180,13 +207,14 @@ export function putDefinition(
   /** Refuses to replace what it may not. */
   mayReplace: (found: DefinitionRow) => void,
   also: Also,
+  limits: { readonly names: number } = { names: MAX_NAMES },
 ): Promise<DefinitionChanged & { readonly isNew: boolean }> {
   const { tenant, name, now } = graph;
   return inTransaction(pool, async (db) => {
     await run(db, LOCK, [tenant]);
     const before = await findDefinition(db, tenant, name);
     if (before) mayReplace(before);
-    type Stock = { versions: number; bytes: number; newest: number; same: boolean | null };
+    type Stock = { versions: number; bytes: number; same: boolean | null; names: number };
     const [stock] = await run<Stock>(db, STOCK, [tenant, name, graph.digest]);
     if (stock!.same) {
       const same = { before, after: before, isNew: false };
@@ -196,9 +224,11 @@ export function putDefinition(
     const bytes = Buffer.byteLength(graph.jobs);
     if (stock!.versions >= MAX_VERSIONS || stock!.bytes + bytes > MAX_BYTES) throw tooMany(tenant);
     await run(db, REPLACE, [tenant, name, now]);
+    if (stock!.names >= limits.names) await run(db, FORGET_NUMBERS, [tenant]);
+    const [number] = await run<{ version: number }>(db, NEXT_NUMBER, [tenant, name]);
     const { jobs, onFailure, running, digest, steps, queues, tasks, actor } = graph;
     const [after] = await run<DefinitionRow>(db, ADD, [
-      ...[tenant, name, stock!.newest + 1, jobs, onFailure, running, digest, bytes, steps],
+      ...[tenant, name, number!.version, jobs, onFailure, running, digest, bytes, steps],
       ...[queues, tasks, now, actor],
     ]);
     const changed = { before, after: after!, isNew: true };

@@ -82,11 +82,13 @@ const READ_SOURCES = statement(
   'read-sources',
   `
     SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-      w.steps_left AS "stepsLeft", w.failed, w.held, w.outer_step AS "outerStep",
-      (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS "outerWorkflow",
+      w.steps_left AS "stepsLeft", w.failed, w.held, o.id AS "outerStep", o.workflow AS "outerWorkflow",
       (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
     FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON ${byIndex('s.id', 'u.id')}
-    JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}`,
+    JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}
+    -- The step that it is, unless that has started another one since.
+    LEFT JOIN LATERAL (
+      SELECT o.id, o.workflow FROM punctual.steps o WHERE o.id = w.outer_step AND o.inner_workflow = w.id LIMIT 1) o ON true`,
 );
 
 /** What is known of a step that waits for parents. */

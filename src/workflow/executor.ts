@@ -1,4 +1,5 @@
 import { EarliestTimer } from '../core/clock.js';
+import { messageOf } from '../core/errors.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { eventOf, timedOut, type Waits } from '../core/workflow/waiting.js';
@@ -46,6 +47,8 @@ const MAX_ENDS = 500;
 const MAX_STARTS = 10;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 const EVERY_MS = 60_000;
+/** When a workflow that could not be started is tried again. */
+const AGAIN_MS = 1_000;
 
 /**
  * Counts the ends of steps and lets run, or skips, those that wait for them. It alone writes steps, edges and workflows
@@ -60,6 +63,8 @@ export class WorkflowExecutor {
   maxPending = 50_000;
   /** By step. */
   private readonly pending = new Map<string, PendingEnd>();
+  /** Steps whose workflows could not be started. */
+  private readonly failing = new Set<string>();
   /** Whether steps may have waited long enough. */
   private isWaking = true;
   /** Whether the table may hold ends that memory does not. */
@@ -122,15 +127,46 @@ export class WorkflowExecutor {
     return this.writes.run(work);
   }
 
-  /** Counts all ends that are known. */
+  /** Counts all ends that are known, and looks after steps that have waited long enough, in turn. */
   async runOnce(): Promise<void> {
-    while (!this.leader.isOver && this.isWaking) {
-      this.isWaking = false;
-      await this.alone(() => this.endWaits());
-    }
-    while (!this.leader.isOver && (this.pending.size > 0 || this.isBehind)) {
-      if (this.pending.size === 0) await this.readOn();
+    while (!this.leader.isOver && (this.isWaking || this.pending.size > 0 || this.isBehind)) {
+      if (this.isWaking) await this.wakeSome();
+      if (this.pending.size === 0 && this.isBehind) await this.readOn();
       if (this.pending.size > 0) await this.alone(() => this.countSome());
+    }
+  }
+
+  /** Ends waits, and starts some workflows that are steps: each by itself, because it may have ten thousand steps. */
+  private async wakeSome(): Promise<void> {
+    this.isWaking = false;
+    const starts = await this.alone(() => this.endWaits()).catch((error: unknown) => {
+      this.isWaking = true;
+      throw error;
+    });
+    for (const step of starts.slice(0, MAX_STARTS)) {
+      if (this.leader.isOver) return;
+      await this.alone(() => this.startOne(step));
+      if (this.pending.size > 0) await this.alone(() => this.countSome());
+    }
+    if (starts.slice(MAX_STARTS).some(({ id }) => !this.failing.has(id))) this.isWaking = true;
+  }
+
+  /** A start that fails holds up nothing else, and is tried again. */
+  private async startOne(step: WokenStep): Promise<void> {
+    const { leader } = this;
+    try {
+      const end = await this.startInner(step);
+      this.failing.delete(step.id);
+      if (!end) return;
+      const tenants = new Map([[step.workflow, step.tenant]]);
+      await this.write({ ...NOTHING, ended: [end] }, tenants, leader.clock.now());
+    } catch (error) {
+      this.failing.add(step.id);
+      leader.log.warn(
+        { step: step.id, error: messageOf(error) },
+        'the workflow of a step could not be started',
+      );
+      this.timer.arm(leader.clock.now() + AGAIN_MS);
     }
   }
 
@@ -249,8 +285,11 @@ export class WorkflowExecutor {
     return applied;
   }
 
-  /** Ends steps that have waited long enough, and lets those run again whose payloads are to be resolved. */
-  private async endWaits(): Promise<void> {
+  /**
+   * Ends steps that have waited long enough, and lets those run again whose payloads are to be resolved. Answers with those
+   * that are to start workflows, the ones that failed to do so last.
+   */
+  private async endWaits(): Promise<WokenStep[]> {
     const { leader } = this;
     const now = leader.clock.now();
     const woken = await readWoken(leader.hot, now, MAX_ENDS);
@@ -260,11 +299,6 @@ export class WorkflowExecutor {
     const results = await eventResults(leader, waits);
     const again = woken.filter(({ wait, inner }) => wait === null && !inner);
     const starts = woken.filter(({ inner }) => inner);
-    const ofInner: EndedUnrun[] = [];
-    for (const step of starts.slice(0, MAX_STARTS)) {
-      const end = await this.startInner(step);
-      if (end) ofInner.push(end);
-    }
     const prepared = await prepare(
       leader,
       again.map((step) => ({ ...step, delayMs: 0, refers: true, inner: false })),
@@ -274,19 +308,15 @@ export class WorkflowExecutor {
       ...NOTHING,
       steps: prepared.released.map(({ id, parked }) => ({ ...NO_CHANGE, id, released: true, parked })),
       released: prepared.released,
-      ended: [
-        ...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))),
-        ...prepared.ended,
-        ...ofInner,
-      ],
+      ended: [...waits.map((waiter) => endOfWait(waiter, results.get(waiter.id))), ...prepared.ended],
     };
     const tenants = new Map(woken.map(({ workflow, tenant }) => [workflow, tenant]));
     const done = woken.length > 0 ? await this.write(portion, tenants, now) : NOT_APPLIED;
     const isPart = woken.length === MAX_ENDS || prepared.beyond !== null;
     // Those whose jobs are gone are found again until their ends are counted.
-    if (starts.length > MAX_STARTS) this.isWaking = true;
     if (isPart && done.steps.length + done.live.length + done.postponed > 0) this.isWaking = true;
     this.timer.arm(await nextWake(leader.hot, now));
+    return starts.sort((a, b) => Number(this.failing.has(a.id)) - Number(this.failing.has(b.id)));
   }
 
   /**
@@ -399,11 +429,12 @@ export class WorkflowExecutor {
 const NOTHING: Portion = { counted: [], partly: null, steps: [], released: [], ended: [], workflows: [] };
 const NOT_APPLIED: Applied = { isOwn: false, live: [], postponed: 0, steps: [], over: [] };
 
-/** The tenants of workflows, and of those around them. */
+/** The tenants of workflows, and of those around and inside them. */
 function tenantsOf(sources: readonly ReadSource[]): Map<string, string> {
   const tenants = new Map<string, string>();
-  for (const { workflow, outerWorkflow, tenant } of sources) {
+  for (const { workflow, outerWorkflow, innerRunning, tenant } of sources) {
     tenants.set(workflow, tenant);
+    if (innerRunning !== null) tenants.set(innerRunning, tenant);
     if (outerWorkflow !== null) tenants.set(outerWorkflow, tenant);
   }
   return tenants;

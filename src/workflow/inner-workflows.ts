@@ -1,7 +1,7 @@
 import { PunctualError } from '../core/errors.js';
 import { overQuota } from '../core/quotas.js';
 import { taskNamesOf } from '../core/submission.js';
-import { allSteps, parseInner } from '../core/workflow/parse-workflow.js';
+import { allStepsInside, parseInner } from '../core/workflow/parse-workflow.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
 import { hasGrown, readFamily, readInnerGraph, shareReach, tieInner } from '../store/inner-workflows.js';
 import { leaderTransaction } from '../store/leader-statement.js';
@@ -29,8 +29,8 @@ const ROOM_TRIES = 3;
 
 /** What the inner workflows need of the others. */
 interface InnerParts {
-  /** Runs what failed in a workflow again. */
-  readonly retry: (workflow: WorkflowRow) => Promise<void>;
+  /** Runs what failed in a workflow again, which is on hold then if the one around it is. */
+  readonly retry: (workflow: WorkflowRow, held: boolean) => Promise<void>;
   /** Called when one was stored, with when the first of its jobs is to have started by. */
   readonly onStored: (startBefore: number | null) => void;
 }
@@ -59,7 +59,9 @@ export class InnerWorkflows {
     if (outer.stopping !== null) return { id, state: 'skipped', error: skipReason(true), result: null };
     try {
       const known = step.inner === null ? null : await readWorkflow(leader.hot, tenant, step.inner);
-      if (known) return await this.resume(id, known);
+      // One that is being stopped has nobody to run for any more.
+      const isWindingDown = known?.state === 'running' && known.stopping !== null;
+      if (known && !isWindingDown) return await this.resume(id, known, outer.held);
       await this.store(id, outer, step.graph);
       return null;
     } catch (error) {
@@ -70,10 +72,10 @@ export class InnerWorkflows {
   }
 
   /** A step that runs again has what failed in its workflow run again; one that still runs is waited for. */
-  private async resume(step: string, inner: WorkflowRow): Promise<EndedUnrun | null> {
+  private async resume(step: string, inner: WorkflowRow, held: boolean): Promise<EndedUnrun | null> {
     const { leader } = this;
     if (inner.state === 'succeeded') return endOfOuter(step, inner.id, inner.state);
-    if (inner.state !== 'running') await this.parts.retry(inner);
+    if (inner.state !== 'running') await this.parts.retry(inner, held);
     // If this is not done any more, the next look finds that the workflow runs.
     await leader.write(() => tieInner(leader.hot, leader.term, step, inner.id, inner.depth));
     return null;
@@ -82,8 +84,8 @@ export class InnerWorkflows {
   private async store(step: string, outer: WorkflowRow, graph: string): Promise<void> {
     const { leader } = this;
     const { tenant, created_by: createdBy } = outer;
-    const { jobs } = JSON.parse(graph) as { jobs: Record<string, unknown> };
-    const tasks = await leader.tasks.find(tenant, () => taskNamesOf(allSteps(jobs)));
+    const steps = await allStepsInside(graph, leader.config);
+    const tasks = await leader.tasks.find(tenant, () => taskNamesOf(steps));
     const now = leader.clock.now();
     const depth = outer.depth + 1;
     const parsed = await parseInner(graph, { ...leader.config, now, tasks, depth });

@@ -78,7 +78,7 @@ export class StepAdder {
         'WORKFLOW_STOPS',
         `The rest of workflow ${id} is being skipped; nothing was added.`,
       );
-    const drafts = inOrder(addition, fresh, known);
+    const drafts = await inOrder(addition, fresh, known);
     const joiners = addition.join ? await readJoiners(leader.hot, by.jobId) : [];
     mustFit(beside, drafts, joiners.length);
     await this.refuseCircle(by.jobId, drafts, known, joiners);
@@ -146,15 +146,15 @@ function isFresh(name: string, known: ReadonlyMap<string, StepBeside>, job: stri
 }
 
 /** The new steps, every one behind its parents; throws if they are no graph. */
-function inOrder<D extends Draft>(
+async function inOrder<D extends Draft>(
   { forms }: StepsToAdd,
   fresh: readonly D[],
   known: ReadonlyMap<string, StepBeside>,
-): D[] {
+): Promise<D[]> {
   const drafts = new Map(fresh.map((draft) => [draft.name, draft]));
   const added = Object.fromEntries(fresh.map(({ name }) => [name, forms[name]!]));
   const around = new Map([...known].map(([name, { outcome }]) => [name, { hasEnded: outcome !== null }]));
-  const { steps, errors } = checkGraph(added, '/jobs', around);
+  const { steps, errors } = await checkGraph(added, '/jobs', around);
   if (errors) throw invalid([...errors]);
   return steps.flatMap(({ name }) => drafts.get(name) ?? []);
 }

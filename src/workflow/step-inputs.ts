@@ -3,7 +3,8 @@ import type { JobError } from '../core/job.js';
 import type { JsonOutline } from '../core/json-outline.js';
 import { JsonText } from '../core/json-reader.js';
 import { checkPayload, readsPayloads } from '../core/task-defaults.js';
-import { findReferences, outlineResult, resolveReferences } from '../core/workflow/references.js';
+import { inSlices } from '../core/time-slice.js';
+import { outlineResult, resolveReferences, searchReferences } from '../core/workflow/references.js';
 import { eventOf, type Waits, wakeAt } from '../core/workflow/waiting.js';
 import {
   findEvents,
@@ -125,9 +126,10 @@ async function resolve(
     // It was cancelled or has expired.
     if (!row) continue;
     const payload = new JsonText(row.payload, Buffer.byteLength(row.payload));
-    const names = findReferences(payload).references.map((reference) => reference.step);
+    const found = await inSlices(searchReferences(payload));
+    const names = found.references.map((reference) => reference.step);
     const outlines = await results.of(step, names);
-    const resolved = resolveReferences(payload, (name) => outlines.get(name) ?? null, limits);
+    const resolved = resolveReferences(payload, (name) => outlines.get(name) ?? null, limits, found);
     const error = resolved.error ?? (await misfit(leader, step, row, resolved.payload!.text));
     if (error) ended.push({ id: step.id, state: 'failed', error: JSON.stringify(error), result: null });
     else {

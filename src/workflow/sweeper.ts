@@ -112,8 +112,7 @@ export class Sweeper {
       running.add(id);
       const isSteered = cancelsRunning(workflow)
         ? await this.leader.write(() => cancelWorkflow(hot, term, tenant, inner))
-        : workflow.stopping === null &&
-          (await this.leader.write(() => holdWorkflow(hot, term, tenant, inner, held)));
+        : await this.leader.write(() => holdWorkflow(hot, term, tenant, inner, held));
       if (isSteered) this.wake();
     }
     return running.size === 0 ? steps : steps.filter(({ id }) => !running.has(id));

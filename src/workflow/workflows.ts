@@ -15,6 +15,20 @@ import { StepAdder, type StepsToAdd } from './step-adder.js';
 import { Sweeper } from './sweeper.js';
 import type { CancelJob, WorkflowLeader } from './workflow-leader.js';
 
+/** How steps of a workflow are run again. */
+interface Reopened extends Requested<boolean> {
+  readonly action: 'workflow.retry' | 'job.retry';
+  /** Whether the workflow is on hold from then on; default as it was. */
+  readonly held?: boolean;
+}
+
+/** A workflow all of whose ends are counted. */
+interface CountedGraph {
+  readonly steps: readonly GraphStepRow[];
+  readonly edges: readonly EdgeRow[];
+  readonly isStopping: boolean;
+}
+
 /** Everything that a leader does with workflows during one term. */
 export class Workflows {
   readonly executor: WorkflowExecutor;
@@ -33,7 +47,7 @@ export class Workflows {
     this.sweeper = new Sweeper(leader, this.executor, cancelJob);
     this.adder = new StepAdder(leader, this.executor, () => this.sweeper.wake());
     const inner = new InnerWorkflows(leader, {
-      retry: (workflow) => this.retryFailed(workflow, {}),
+      retry: (workflow, held) => this.retryFailed(workflow, { held }),
       onStored: (startBefore) => {
         // Its jobs are counted where they are stored.
         this.onReopened('', 0, startBefore);
@@ -113,7 +127,7 @@ export class Workflows {
     await this.executor.alone(async () => {
       const workflow = await this.mustRead(tenant, id);
       if (from === undefined) return this.retryFailed(workflow, { author, keep });
-      await this.reopen(workflow, { author, keep, action: 'workflow.retry' }, (steps, edges) => {
+      await this.reopen(workflow, { author, keep, action: 'workflow.retry' }, ({ steps, edges }) => {
         const root = steps.find(({ name }) => name === from);
         if (!root) throw invalid([{ pointer: '/from', detail: `there is no step "${from}"` }]);
         const { below, removed, lost } = planRerun(root.id, steps, edges);
@@ -128,12 +142,15 @@ export class Workflows {
     });
   }
 
-  /** To be called by those who are alone. */
-  private retryFailed(workflow: WorkflowRow, requested: Requested<boolean>): Promise<void> {
-    return this.reopen(workflow, { ...requested, action: 'workflow.retry' }, (steps) => {
+  /** With `held`, the workflow is on hold from then on. To be called by those who are alone. */
+  private retryFailed(
+    workflow: WorkflowRow,
+    requested: Requested<boolean> & { readonly held?: boolean },
+  ): Promise<void> {
+    return this.reopen(workflow, { ...requested, action: 'workflow.retry' }, ({ steps, isStopping }) => {
       const failed = steps.filter(({ outcome }) => outcome === 'failed' || outcome === 'cancelled');
       const chosen = new Set(failed.map((step) => step.id));
-      return { chosen, withDescendants: false, withSkipped: workflow.stopping !== null };
+      return { chosen, withDescendants: false, withSkipped: isStopping };
     });
   }
 
@@ -147,34 +164,35 @@ export class Workflows {
     await this.executor.alone(async () => {
       const workflow = await this.mustRead(tenant, id);
       const requested = { author, keep: keep && ((db: Queryable) => keep(db)), action: 'job.retry' } as const;
-      await this.reopen(workflow, requested, () => ({
-        ...{ chosen: new Set([job]), withDescendants: false, withSkipped: workflow.stopping !== null },
+      await this.reopen(workflow, requested, ({ isStopping }) => ({
+        ...{ chosen: new Set([job]), withDescendants: false, withSkipped: isStopping },
       }));
     });
   }
 
   private async reopen(
-    workflow: WorkflowRow,
-    { author, keep, action }: Requested<boolean> & { readonly action: 'workflow.retry' | 'job.retry' },
-    choose: (
-      steps: readonly GraphStepRow[],
-      edges: readonly EdgeRow[],
-    ) => Again & { readonly removed?: ReadonlySet<string> },
+    found: WorkflowRow,
+    { author, keep, action, held: isToHold = false }: Reopened,
+    choose: (graph: CountedGraph) => Again & { readonly removed?: ReadonlySet<string> },
   ): Promise<void> {
     const { leader } = this;
-    const { id, tenant } = workflow;
-    if (await this.isTooOld(workflow)) throw tooOld(id);
+    const { id, tenant } = found;
+    if (await this.isTooOld(found)) throw tooOld(id);
     // An end that is not counted yet would be counted against the counters that are made here.
     await this.executor.drain(id);
+    // What was counted may have stopped the workflow, or ended it, which takes it off hold.
+    const workflow = await this.mustRead(tenant, id);
+    const held = workflow.held || isToHold;
+    const isStopping = workflow.stopping !== null;
     const [steps, edges] = [await readGraphSteps(leader.hot, id), await readGraph(leader.hot, tenant, id)];
     const now = leader.clock.now();
     const named = eventsOf(steps).map((name) => ({ workflow: id, name }));
     const come = named.length === 0 ? [] : await findEvents(leader.hot, named);
     const events = new Set(come.map(({ name }) => name));
-    const { removed = new Set<string>(), ...again } = choose(steps, edges);
+    const { removed = new Set<string>(), ...again } = choose({ steps, edges, isStopping });
     const left = steps.filter((step) => !removed.has(step.id));
     const leftEdges = edges.filter(({ parent, child }) => !removed.has(parent) && !removed.has(child));
-    const plan = planReopening(left, leftEdges, again, events, now, workflow.held);
+    const plan = planReopening(left, leftEdges, again, events, now, held);
     if (plan.reopened.length === 0) throw nothingToRetry(id);
     const once = [...plan.reopened, ...steps.filter((step) => removed.has(step.id))].filter(
       (step) => step.ranOnce,
@@ -191,7 +209,7 @@ export class Workflows {
       reopenSteps(
         db,
         term,
-        { workflow: id, tenant, ...plan, anew: again.withDescendants, removed: [...removed] },
+        { workflow: id, tenant, ...plan, anew: again.withDescendants, held, removed: [...removed] },
         now,
       ),
     );

@@ -413,6 +413,16 @@ export async function workflows(): Promise<void> {
   await punctual.start(publish);
   // @ts-expect-error Its input must fit.
   await punctual.start(publish, { page: 'one' });
+  const defined = await (await punctual.startDefined(publish, { page: 1 }, { version: 2 })).result();
+  holds<Equal<typeof defined.ok, boolean>>();
+  // @ts-expect-error Its input must fit.
+  await punctual.startDefined(publish, { page: 'one' });
+  // @ts-expect-error The workflow needs an input.
+  await punctual.startDefined(publish);
+  const byName = await (await punctual.startDefined('publish', { page: 1 })).result();
+  holds<Equal<typeof byName, undefined>>();
+  // @ts-expect-error A name does not say which steps make the result, so nobody can claim its type.
+  await punctual.startDefined<{ ok: boolean }>('publish');
   const several = workflow('several', (w) => ({ a: w.run(count, { n: 1 }), b: w.run(tidy) }));
   const results = await (await punctual.start(several)).result();
   holds<Equal<typeof results, { a: number; b: string }>>();

@@ -55,6 +55,6 @@ function shapeOf({ routeOptions }: FastifyRequest, limits: HttpLimits): JsonShap
   const { maxDepth } = limits;
   const body = routeOptions.config.route?.body;
   if (body?.kind !== 'json') return { maxDepth };
-  const { text, topText, lists, maps, mostItems } = body;
-  return { maxDepth, text, topText, lists, maps, mostItems: mostItems?.(limits) };
+  const { text, orText, topText, lists, maps, mostItems } = body;
+  return { maxDepth, text, orText, topText, lists, maps, mostItems: mostItems?.(limits) };
 }

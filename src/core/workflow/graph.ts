@@ -1,11 +1,20 @@
 import { type FieldError, MOST_ERRORS, pointerStep } from '../errors.js';
 import { JsonText } from '../json-reader.js';
-import { INPUT, MOST_EDGES, MOST_STEPS, type RunIf } from '../workflow.js';
-import { findReferences, isToInput, nameOf, pointerTo, type Reference } from './references.js';
+import { inSlices } from '../time-slice.js';
+import { INPUT, MOST_EDGES, MOST_FROM, MOST_STEPS, type RunIf } from '../workflow.js';
+import {
+  type FoundReferences,
+  isToInput,
+  nameOf,
+  pointerTo,
+  type Reference,
+  searchReferences,
+} from './references.js';
 
 /**
- * Whether the steps of a workflow are a graph that can run. Everything is linear in steps and edges and without recursion,
- * because a graph may be ten thousand steps deep; a list of mistakes is cut like every other one.
+ * Whether the steps of a workflow are a graph that can run. It is checked without recursion, because a graph may be ten
+ * thousand steps deep, and with pauses after each part that is linear in steps and edges: the event loop must not wait for
+ * all of it. A list of mistakes is cut like every other one.
  */
 
 /** What a step says that matters for the graph. Other fields are checked elsewhere. */
@@ -14,6 +23,8 @@ export interface GraphStep {
   readonly runIf?: RunIf;
   /** Its references are checked if it was read as text. */
   readonly payload?: unknown;
+  /** The references in its payload, if they have been found already. */
+  readonly references?: readonly Reference[];
 }
 
 /** A step in its place; `parents` and `children` are indexes into the list of steps. */
@@ -47,7 +58,15 @@ export function checkGraph(
   added: Readonly<Record<string, GraphStep>>,
   pointer = '/jobs',
   known: KnownSteps = NO_STEPS,
-): CheckedGraph {
+): Promise<CheckedGraph> {
+  return inSlices(check(added, pointer, known));
+}
+
+function* check(
+  added: Readonly<Record<string, GraphStep>>,
+  pointer: string,
+  known: KnownSteps,
+): Generator<void, CheckedGraph, void> {
   const own = Object.keys(added);
   const tooMany = sizeError(own.length, edgesIn(added, own));
   if (tooMany) return { errors: [{ pointer, detail: tooMany }] };
@@ -63,11 +82,15 @@ export function checkGraph(
   const parents = readParents(jobs, names, pointer, errors);
   refuseIdle(jobs, names, pointer, errors);
   if (errors.length > 0) return { errors };
+  yield;
   const children = turned(parents);
+  yield;
   const order = topologicalOrder(parents, children);
   if (order.length < names.length) return { errors: findCycles(names, parents, order, pointer) };
-  const graph = { names, parents, order, references: readReferences(jobs, names, pointer, errors) };
-  checkAncestors(graph, pointer, errors, known);
+  yield;
+  const references = yield* readReferences(jobs, names, pointer, errors);
+  const graph = { names, parents, order, references };
+  yield* checkAncestors(graph, pointer, errors, known);
   return errors.length > 0 ? { errors } : { steps: placed(graph, children) };
 }
 
@@ -202,21 +225,35 @@ function spell(cycle: readonly number[], names: readonly string[]): string {
   return told.join(' → ');
 }
 
-/** The references of each step, as far as they can be read. */
-function readReferences(
+/** The references of each step, as far as they can be read. The payloads must not be too large. */
+export function* readReferences(
   jobs: Readonly<Record<string, GraphStep>>,
   names: readonly string[],
   pointer: string,
   errors: FieldError[],
-): (readonly Reference[])[] {
-  return names.map((name) => {
-    const { payload } = jobs[name]!;
-    if (!(payload instanceof JsonText) || errors.length > MOST_ERRORS) return NONE;
-    const found = findReferences(payload);
+): Generator<void, (readonly Reference[])[], void> {
+  const all: (readonly Reference[])[] = [];
+  let count = 0;
+  for (const name of names) {
+    yield;
     const at = `${pointer}${pointerStep(name)}/payload`;
+    const found = yield* referencesOf(jobs[name]!);
     for (const error of found.errors) add(errors, at + error.pointer, error.detail);
-    return found.references;
-  });
+    if (errors.length > MOST_ERRORS) break;
+    count += found.references.length;
+    if (count > MOST_FROM) {
+      add(errors, pointer, `must have at most ${MOST_FROM} "$from" in all payloads`);
+      break;
+    }
+    all.push(found.references);
+  }
+  while (all.length < names.length) all.push(NONE);
+  return all;
+}
+
+function* referencesOf({ payload, references }: GraphStep): Generator<void, FoundReferences, void> {
+  if (references) return { references, errors: [] };
+  return payload instanceof JsonText ? yield* searchReferences(payload) : { references: NONE, errors: [] };
 }
 
 const NONE: readonly Reference[] = [];
@@ -236,31 +273,38 @@ interface Edges {
 }
 
 /** Each reference must be to an ancestor, whose result is there when the step is released. */
-function checkAncestors(graph: Edges, pointer: string, errors: FieldError[], known: KnownSteps): void {
+function* checkAncestors(
+  graph: Edges,
+  pointer: string,
+  errors: FieldError[],
+  known: KnownSteps,
+): Generator<void, void, void> {
   const { names } = graph;
   const wrong = (step: number, reference: Reference, why: string) => {
     const at = `${pointer}${pointerStep(names[step]!)}/payload${pointerTo(reference.place)}/$from`;
     add(errors, at, `"${nameOf(reference)}" ${why}`);
   };
-  const far = farReferences(graph, (step, reference) =>
+  const far = yield* farReferences(graph, (step, reference) =>
     wrong(step, reference, `names a step that does not exist`),
   );
   const open = known.size === 0 ? far : far.filter(({ source }) => !known.get(names[source]!)?.hasEnded);
-  for (const { step, source, reference } of withoutWay(graph, open)) {
+  yield* findWithoutWay(graph, open, ({ step, source, reference }) => {
     const why =
       step === source ? 'is the step itself' : `is not among the steps that "${names[step]}" waits for`;
     wrong(step, reference, why);
-    if (errors.length > MOST_ERRORS) return;
-  }
+    return errors.length <= MOST_ERRORS;
+  });
 }
 
-function farReferences(
+function* farReferences(
   { names, parents, references }: Edges,
   unknown: (step: number, reference: Reference) => void,
-): FarReference[] {
+): Generator<void, FarReference[], void> {
   const indexOf = new Map(names.map((name, index) => [name, index]));
   const far: FarReference[] = [];
   for (const [step, theirs] of references.entries()) {
+    if (theirs.length === 0) continue;
+    yield;
     const known = new Set(parents[step]);
     for (const reference of theirs) {
       if (isToInput(reference)) continue;
@@ -278,8 +322,12 @@ function farReferences(
 /** How many sources one walk over the graph follows: the bits of an integer. */
 const SOURCES_AT_ONCE = 32;
 
-/** The references whose source is no ancestor. */
-function* withoutWay({ names, parents, order }: Edges, far: readonly FarReference[]): Iterable<FarReference> {
+/** Tells of references whose source is no ancestor, for as long as the answer is true. */
+function* findWithoutWay(
+  { names, parents, order }: Edges,
+  far: readonly FarReference[],
+  tell: (reference: FarReference) => boolean,
+): Generator<void, void, void> {
   const bySource = new Map<number, FarReference[]>();
   for (const each of far) {
     const same = bySource.get(each.source);
@@ -288,6 +336,7 @@ function* withoutWay({ names, parents, order }: Edges, far: readonly FarReferenc
   }
   const sources = [...bySource.keys()];
   for (let from = 0; from < sources.length; from += SOURCES_AT_ONCE) {
+    yield;
     const some = sources.slice(from, from + SOURCES_AT_ONCE);
     const bitOf = new Int32Array(names.length);
     for (const [i, source] of some.entries()) bitOf[source] = 1 << i;
@@ -298,7 +347,9 @@ function* withoutWay({ names, parents, order }: Edges, far: readonly FarReferenc
       reached[step] = bits;
     }
     for (const source of some) {
-      for (const each of bySource.get(source)!) if ((reached[each.step]! & bitOf[source]!) === 0) yield each;
+      for (const each of bySource.get(source)!) {
+        if ((reached[each.step]! & bitOf[source]!) === 0 && !tell(each)) return;
+      }
     }
   }
 }

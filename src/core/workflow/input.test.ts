@@ -16,7 +16,7 @@ async function put(payloads: readonly string[], input: string | null, limits = L
     const payload = json(text);
     return { step: `s${i}`, payload, references: findReferences(payload).references };
   });
-  const put = await putInput(open, outlineInput(input === null ? null : json(input)), limits);
+  const put = await putInput(open, await outlineInput(input === null ? null : json(input)), limits);
   for (const each of put) expect(each.bytes).toBe(Buffer.byteLength(each.text));
   return put.map(({ text }) => text);
 }

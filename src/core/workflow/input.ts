@@ -1,15 +1,15 @@
 import { type FieldError, invalid, MOST_ERRORS, PunctualError, pointerStep } from '../errors.js';
 import { JsonOutline } from '../json-outline.js';
 import { JsonText } from '../json-reader.js';
-import { TimeSlice } from '../time-slice.js';
+import { inSlices, TimeSlice } from '../time-slice.js';
 import { INPUT } from '../workflow.js';
 import {
   findPath,
-  findReferences,
   isToInput,
   nameOf,
   type Reference,
   type ResolvedLimits,
+  searchReferences,
 } from './references.js';
 
 /**
@@ -34,15 +34,22 @@ export interface OpenPayload {
 const AT = `/${INPUT}`;
 
 /**
- * Reads the input. It may not hold references of its own: a payload that is completed later, with the results of steps, would
+ * Reads the input, which is as large as a payload at most. It may not hold references of its own: a payload that is completed later, with the results of steps, would
  * be searched for them again.
  */
-export function outlineInput(input: JsonText | null): JsonOutline | null {
+export async function outlineInput(input: JsonText | null): Promise<JsonOutline | null> {
   if (input === null) return null;
-  const { references, errors } = findReferences(input);
+  const { references, errors } = await inSlices(searchReferences(input));
   if (references.length > 0 || errors.length > 0)
     throw invalid([{ pointer: AT, detail: 'must not hold an object that has "$from" alone' }]);
   return new JsonOutline(input.text);
+}
+
+/** Throws if the input is larger than a payload may be. */
+export function mustFitInput(input: JsonText, maxPayload: number): void {
+  if (input.bytes <= maxPayload) return;
+  const detail = `must be at most ${maxPayload} bytes as JSON`;
+  throw new PunctualError('PAYLOAD_TOO_LARGE', `${AT}: ${detail}`, { errors: [{ pointer: AT, detail }] });
 }
 
 /** The payloads with the input put in, in their order; throws what is missing in the input, or what becomes too large. */

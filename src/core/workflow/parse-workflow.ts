@@ -11,12 +11,13 @@ import {
 } from '../schemas/workflow.js';
 import {
   type JobDefinition,
+  mustFit,
   type ParsedSubmission,
   parseSubmission,
   parseSubmissions,
   type SubmissionContext,
 } from '../submission.js';
-import { TimeSlice } from '../time-slice.js';
+import { inSlices, TimeSlice } from '../time-slice.js';
 import {
   type FailurePolicy,
   MOST_DEPTH,
@@ -26,9 +27,9 @@ import {
   type WorkflowStep as Step,
   WORKFLOW_DEFAULTS,
 } from '../workflow.js';
-import { checkGraph, type GraphStep, type PlacedStep } from './graph.js';
-import { outlineInput, putInput } from './input.js';
-import { findReferences, isToInput } from './references.js';
+import { checkGraph, type GraphStep, type PlacedStep, readReferences } from './graph.js';
+import { mustFitInput, outlineInput, putInput } from './input.js';
+import { isToInput, nameOf, pointerTo } from './references.js';
 
 /** From what a user wrote to a workflow that can be stored. */
 
@@ -53,6 +54,8 @@ export interface ParsedInner {
   readonly text: string;
   /** Its steps, and those of the workflows inside it. */
   readonly steps: readonly ParsedStep[];
+  /** Where each of them stands in this workflow. */
+  readonly pointers: readonly string[];
   /** How many workflows are inside each other, itself included. */
   readonly depth: number;
 }
@@ -113,6 +116,7 @@ export function readDefinitionForm(input: unknown): GraphForm {
 /** Checks the steps and their graph; throws INVALID_REQUEST with a pointer to everything that is wrong. */
 export async function parseWorkflow(form: WorkflowForm, context: WorkflowContext): Promise<ParsedWorkflow> {
   const { name, key = null, jobs, input } = form;
+  if (input) mustFitInput(input, context.maxPayload);
   return { name, key, ...policiesOf(form), steps: await parseSteps(jobs, context, { input: input ?? null }) };
 }
 
@@ -147,33 +151,39 @@ export async function parseAdditions(
   jobs: Readonly<Record<string, unknown>>,
   context: WorkflowContext,
 ): Promise<ParsedAdditions> {
-  const forms = await readForms(jobs);
-  const slice = new TimeSlice();
-  const placed: PlacedStep[] = [];
-  for (const [name, { payload }] of Object.entries(forms)) {
-    if (slice.isOver) await slice.next();
-    const { references } = payload instanceof JsonText ? findReferences(payload) : { references: [] };
-    placed.push({ name, parents: [], children: [], references });
-  }
-  const steps = await toSteps(placed, forms, context, { input: null });
+  const forms = await readForms(jobs, context);
+  const names = Object.keys(forms);
+  const errors: FieldError[] = [];
+  const references = await inSlices(readReferences(forms, names, '/jobs', errors));
+  if (errors.length > 0) throw invalid(errors);
+  const placed = names.map((name, i) => ({
+    ...{ name, parents: [], children: [], references: references[i]! },
+  }));
+  const steps = await toSteps(placed, forms, context, { none: 'added steps have no input' });
   return {
-    forms,
+    // The leader checks the graph, and need not search the payloads again.
+    forms: Object.fromEntries(
+      names.map((name, i) => [name, { ...forms[name]!, references: references[i]! }]),
+    ),
     steps: steps.map(({ parents: _, ...step }, i) => ({
       ...step,
       after: forms[step.name]!.after ?? [],
-      references: [...new Set(placed[i]!.references.map((reference) => reference.step))],
+      references: [...new Set(references[i]!.map((reference) => reference.step))],
     })),
   };
 }
+
+/** The input of a workflow, or why there can be none. */
+type GivenInput = { readonly input: JsonText | null } | { readonly none: string };
 
 /** Without `given`, what the input will be is not known yet. */
 async function parseSteps(
   jobs: Readonly<Record<string, unknown>>,
   context: WorkflowContext,
-  given: { readonly input: JsonText | null } | null,
+  given: GivenInput | null,
 ): Promise<ParsedStep[]> {
-  const forms = await readForms(jobs);
-  const { steps, errors } = checkGraph(forms);
+  const forms = await readForms(jobs, context);
+  const { steps, errors } = await checkGraph(forms);
   if (errors) throw invalid([...errors]);
   return toSteps(steps, forms, context, given);
 }
@@ -182,11 +192,12 @@ async function toSteps(
   steps: readonly PlacedStep[],
   forms: Readonly<Record<string, Step>>,
   context: WorkflowContext,
-  given: { readonly input: JsonText | null } | null,
+  given: GivenInput | null,
 ): Promise<ParsedStep[]> {
   const inner = await readInner(forms, context);
   const runs = steps.filter(({ name }) => forms[name]!.wait === undefined && !inner.has(name));
-  const payloads = given && (await resolveInput(runs, forms, given, context));
+  if (given && 'none' in given) refuseInput(runs, given.none);
+  const payloads = given && 'input' in given ? await resolveInput(runs, forms, given, context) : null;
   const parsed = await parseSubmissions(
     runs.map(({ name }) => {
       const payload = payloads?.get(name);
@@ -210,6 +221,18 @@ async function toSteps(
   );
 }
 
+function refuseInput(steps: readonly PlacedStep[], why: string): void {
+  const errors: FieldError[] = [];
+  for (const { name, references } of steps) {
+    for (const reference of references.filter(isToInput)) {
+      if (errors.length > MOST_ERRORS) break;
+      const pointer = `/jobs${pointerStep(name)}/payload${pointerTo(reference.place)}/$from`;
+      errors.push({ pointer, detail: `"${nameOf(reference)}": ${why}` });
+    }
+  }
+  if (errors.length > 0) throw invalid(errors);
+}
+
 /** The payloads of the steps that refer to the input, with it put in. */
 async function resolveInput(
   runs: readonly PlacedStep[],
@@ -217,7 +240,6 @@ async function resolveInput(
   { input }: { readonly input: JsonText | null },
   { maxPayload, maxDepth, maxBulkBytes }: WorkflowContext,
 ): Promise<ReadonlyMap<string, JsonText>> {
-  const outline = outlineInput(input);
   const open = runs.flatMap(({ name, references }) => {
     const { payload } = forms[name]!;
     const isOpen = payload instanceof JsonText && references.some(isToInput);
@@ -225,12 +247,15 @@ async function resolveInput(
   });
   if (open.length === 0) return new Map();
   const limits = { maxBytes: maxPayload, maxDepth, maxTotalBytes: maxBulkBytes };
-  const payloads = await putInput(open, outline, limits);
+  const payloads = await putInput(open, await outlineInput(input), limits);
   return new Map(open.map(({ step }, i) => [step, payloads[i]!]));
 }
 
-/** The steps, each of which has the right form. */
-async function readForms(jobs: Readonly<Record<string, unknown>>): Promise<Record<string, Step>> {
+/** The steps, each of which has the right form, and no payload that is too large to be searched for references. */
+async function readForms(
+  jobs: Readonly<Record<string, unknown>>,
+  limits: WorkflowContext,
+): Promise<Record<string, Step>> {
   const errors: FieldError[] = [];
   const slice = new TimeSlice();
   for (const [name, step] of Object.entries(jobs)) {
@@ -238,6 +263,7 @@ async function readForms(jobs: Readonly<Record<string, unknown>>): Promise<Recor
     if (slice.isOver) await slice.next();
     const pointer = `/jobs${pointerStep(name)}`;
     const form = readFields(WorkflowStep, step, pointer, errors) as Step | null;
+    if (form?.payload instanceof JsonText) mustFit(form.payload, limits, `${pointer}/payload`);
     if (form?.wait !== undefined) refuseOthers(form, 'wait', pointer, errors);
     else if (form?.workflow !== undefined) refuseOthers(form, 'workflow', pointer, errors);
   }
@@ -266,7 +292,7 @@ async function readInner(
     if ((context.depth ?? 0) + 1 >= MOST_DEPTH)
       throw invalid([{ pointer, detail: `at most ${MOST_DEPTH} workflows may be inside each other` }]);
     try {
-      inner.set(name, await parseInnerStep(JSON.stringify(workflow), context));
+      inner.set(name, await parseInnerStep(textOf(workflow), context));
     } catch (error) {
       if (!(error instanceof PunctualError) || error.errors.length === 0) throw error;
       throw invalid(error.errors.map((each) => ({ ...each, pointer: pointer + each.pointer })));
@@ -275,12 +301,34 @@ async function readInner(
   return inner;
 }
 
+/** To the letter, if it was read as text: names that are given twice and digits of numbers would be lost. */
+function textOf(workflow: unknown): string {
+  return workflow instanceof JsonText ? workflow.text : JSON.stringify(workflow);
+}
+
 /** Checks a workflow that is a step of another one, as far down as it goes. */
 export async function parseInnerStep(text: string, context: WorkflowContext): Promise<ParsedInner> {
   const { steps } = await parseInner(text, { ...context, depth: (context.depth ?? 0) + 1 });
-  const below = steps.flatMap((step) => step.inner?.steps ?? []);
+  const all = [...withPlaces(steps)];
   const most = steps.reduce((deepest, step) => Math.max(deepest, step.inner?.depth ?? 0), 0);
-  return { text, steps: [...steps, ...below], depth: most + 1 };
+  return {
+    text,
+    steps: all.map(({ step }) => step),
+    pointers: all.map(({ pointer }) => pointer),
+    depth: most + 1,
+  };
+}
+
+/** The steps, and those of the workflows that they start, with where each stands in the request. */
+export function* withPlaces<S extends Pick<ParsedStep, 'name' | 'inner'>>(
+  steps: readonly S[],
+): Iterable<{ readonly step: S | ParsedStep; readonly pointer: string }> {
+  for (const step of steps) {
+    const pointer = `/jobs${pointerStep(step.name)}`;
+    yield { step, pointer };
+    for (const [i, inside] of (step.inner?.steps ?? []).entries())
+      yield { step: inside, pointer: `${pointer}/workflow${step.inner!.pointers[i]!}` };
+  }
 }
 
 /** Reads a workflow that is a step of another one from its text, so that payloads stay texts. */
@@ -288,31 +336,62 @@ export async function parseInner(
   text: string,
   context: WorkflowContext,
 ): Promise<Omit<ParsedWorkflow, 'name' | 'key'> & { readonly name: string | null }> {
-  const { maxDepth } = context;
-  const shape = { maxDepth, text: 'payload', maps: ['jobs'], mostItems: MOST_STEPS, allowProto: true };
-  const value = await readLargeJsonText(Buffer.from(text), shape);
+  const value = await readInnerText(text, context);
   const { name = null, jobs, ...policies } = validate(InnerEnvelope, value) as InnerForm;
   const { onFailure = WORKFLOW_DEFAULTS.onFailure, running = WORKFLOW_DEFAULTS.running } = policies;
   return { name, onFailure, running, steps: await parseSteps(jobs, context, NO_INPUT) };
 }
 
+function readInnerText(text: string, { maxDepth }: Pick<WorkflowContext, 'maxDepth'>): Promise<unknown> {
+  const shape = { maxDepth, text: 'payload', orText: 'workflow', maps: ['jobs'], mostItems: MOST_STEPS };
+  return readLargeJsonText(Buffer.from(text), { ...shape, allowProto: true });
+}
+
 /** The input of a workflow is not that of the workflows inside it. */
-const NO_INPUT = { input: null };
+const NO_INPUT = { none: 'a workflow inside another one has no input' };
 
 type InnerForm = Omit<WorkflowForm, 'name' | 'key'> & { readonly name?: string };
 
-/** The steps of a workflow and of those inside it, unchecked; throws INVALID_REQUEST if there are too many of them. */
-export function allSteps(jobs: Readonly<Record<string, unknown>>): unknown[] {
-  const steps: unknown[] = [];
-  collect(jobs, 1, steps);
-  return steps;
+/**
+ * The steps of a workflow and of those inside it, unchecked; throws INVALID_REQUEST if there are too many of them. What cannot be
+ * read is left out, and refused when it is checked.
+ */
+export async function allSteps(
+  jobs: Readonly<Record<string, unknown>>,
+  limits: Pick<WorkflowContext, 'maxDepth'>,
+): Promise<unknown[]> {
+  const all: unknown[] = [];
+  let level = [jobs];
+  for (let depth = 1; level.length > 0; depth++) {
+    const below: Readonly<Record<string, unknown>>[] = [];
+    for (const step of level.flatMap((each) => Object.values(each))) {
+      if (all.push(step) > MOST_STEPS) throw invalid([{ pointer: '/jobs', detail: TOO_MANY }]);
+      if (depth === MOST_DEPTH || !isPlainObject(step) || step.workflow === undefined) continue;
+      below.push(await jobsInside(textOf(step.workflow), limits));
+    }
+    level = below;
+  }
+  return all;
 }
 
-function collect(jobs: Readonly<Record<string, unknown>>, depth: number, steps: unknown[]): void {
-  for (const step of Object.values(jobs)) {
-    if (steps.push(step) > MOST_STEPS) throw invalid([{ pointer: '/jobs', detail: TOO_MANY }]);
-    const inner = isPlainObject(step) && isPlainObject(step.workflow) ? step.workflow.jobs : undefined;
-    if (isPlainObject(inner) && depth < MOST_DEPTH) collect(inner, depth + 1, steps);
+/** The same for a workflow that is a step of another one. */
+export async function allStepsInside(
+  text: string,
+  limits: Pick<WorkflowContext, 'maxDepth'>,
+): Promise<unknown[]> {
+  return allSteps(await jobsInside(text, limits), limits);
+}
+
+async function jobsInside(
+  text: string,
+  limits: Pick<WorkflowContext, 'maxDepth'>,
+): Promise<Readonly<Record<string, unknown>>> {
+  try {
+    const value = await readInnerText(text, limits);
+    return isPlainObject(value) && isPlainObject(value.jobs) ? value.jobs : {};
+  } catch (error) {
+    if (error instanceof PunctualError) return {};
+    throw error;
   }
 }
 

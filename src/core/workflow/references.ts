@@ -70,8 +70,20 @@ const FORM =
 const MOST_PARTS = 64;
 const MOST_PART_LENGTH = 128;
 
-/** Finds the references of a payload, which must be valid JSON. */
+/** Places in a payload that are looked at between two pauses of the search. */
+const PLACES_AT_ONCE = 1_000;
+
+/** Finds the references of a payload, which must be valid JSON, at once. */
 export function findReferences(payload: JsonText): FoundReferences {
+  const search = searchReferences(payload);
+  for (;;) {
+    const step = search.next();
+    if (step.done) return step.value;
+  }
+}
+
+/** Finds them with pauses: a payload may consist of a hundred thousand small lists. */
+export function* searchReferences(payload: JsonText): Generator<void, FoundReferences, void> {
   const { text } = payload;
   // The key may be written with escapes, too.
   if (!text.includes(KEY) && !text.includes('\\u')) return NO_REFERENCES;
@@ -79,7 +91,10 @@ export function findReferences(payload: JsonText): FoundReferences {
   const references: Reference[] = [];
   const errors: FieldError[] = [];
   const open: Place[] = [{ start: outline.root, depth: 0, around: null, key: '' }];
+  let looked = 0;
   for (let place = open.pop(); place && errors.length <= MOST_ERRORS; place = open.pop()) {
+    looked += 1;
+    if (looked % PLACES_AT_ONCE === 0) yield;
     const saying = sayingOf(outline, place.start);
     if (saying === null) addChildren(outline, place, open);
     else {
@@ -153,14 +168,14 @@ export function outlineResult(result: JsonText): JsonOutline {
 
 /**
  * Puts results in the places of references. `resultOf` knows the result of each step that succeeded, and null for others.
- * Sizes are added up before anything is built.
+ * Sizes are added up before anything is built. The references may have been found before.
  */
 export function resolveReferences(
   payload: JsonText,
   resultOf: (step: string) => JsonOutline | null,
   limits: ResolvedLimits,
+  { references, errors }: FoundReferences = findReferences(payload),
 ): Resolution {
-  const { references, errors } = findReferences(payload);
   if (errors[0]) return invalidReference(errors[0]);
   if (references.length === 0) return { payload };
   const parts: string[] = [];

@@ -97,7 +97,7 @@ export function writeInput(input: unknown, owner: object): { payload: unknown; s
   const note = (value: unknown) => {
     const origin = originOf(value);
     if (!origin) return;
-    if (origin.owner !== owner) throw otherWorkflow(origin.step);
+    if (origin.owner !== owner) throw foreign(origin);
     steps.add(origin.step);
   };
   if (input === undefined) return { payload: undefined, steps };
@@ -122,6 +122,13 @@ function stringify(input: unknown, replacer: (this: never, key: string, value: u
 
 function notJson(why: string): Error {
   return invalid([{ pointer: '/payload', detail: `cannot be written as JSON: ${why}` }]);
+}
+
+/** The error for a reference in another workflow than its own, such as one inside it, which is built with values alone. */
+function foreign(origin: Origin): Error {
+  const what = origin.step === INPUT ? 'the input' : 'the result of a step';
+  const detail = `${nameOf(origin)} is ${what} of another workflow: only steps of that one can take it, and no workflow inside it`;
+  return invalid([{ pointer: '/payload', detail }]);
 }
 
 /** The error for a step that was given to another workflow than its own. */

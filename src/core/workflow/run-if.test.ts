@@ -12,13 +12,13 @@ import { graphs } from './graphs.fixture.js';
 import { decideStep, endOfWorkflow, weightOf } from './run-if.js';
 
 /** Runs a graph by counters, as the server does, always the step next that `choose` picks. */
-function runByCounters(
+async function runByCounters(
   jobs: Readonly<Record<string, { readonly after: readonly string[]; readonly runIf: RunIf }>>,
   outcomeOf: (step: string) => ModelOutcome,
   choose: (among: number) => number,
 ) {
   const edges = Object.entries(jobs).map(([name, { after }]) => [name, { after }] as const);
-  const steps = checkGraph(Object.fromEntries(edges)).steps!;
+  const steps = (await checkGraph(Object.fromEntries(edges))).steps!;
   const left = steps.map(({ parents }) => parents.length);
   const ok = steps.map(() => 0);
   const bad = steps.map(() => 0);
@@ -57,14 +57,14 @@ describe('whether a step runs', () => {
     expect(decideStep({ runIf, parents, ok, bad })).toBe(decision);
   });
 
-  it('lets a failure through the steps that are skipped because of it, to an alert at the end of a chain', () => {
+  it('lets a failure through the steps that are skipped because of it, to an alert at the end of a chain', async () => {
     const jobs = {
       a: { after: [], runIf: 'all-succeeded' },
       b: { after: ['a'], runIf: 'all-succeeded' },
       c: { after: ['b'], runIf: 'all-succeeded' },
       alert: { after: ['c'], runIf: 'any-failed' },
     } as const;
-    const { steps, state } = runByCounters(
+    const { steps, state } = await runByCounters(
       jobs,
       (step) => (step === 'a' ? 'failed' : 'succeeded'),
       () => 0,
@@ -78,14 +78,14 @@ describe('whether a step runs', () => {
     expect(state).toBe('failed');
   });
 
-  it('counts an alert that had nothing to tell as neither good nor bad', () => {
+  it('counts an alert that had nothing to tell as neither good nor bad', async () => {
     const jobs = {
       a: { after: [], runIf: 'all-succeeded' },
       alert: { after: ['a'], runIf: 'any-failed' },
       second: { after: ['alert'], runIf: 'any-failed' },
       always: { after: ['alert'], runIf: 'all-finished' },
     } as const;
-    const { steps, state } = runByCounters(
+    const { steps, state } = await runByCounters(
       jobs,
       () => 'succeeded',
       () => 0,
@@ -99,20 +99,24 @@ describe('whether a step runs', () => {
     expect(state).toBe('succeeded');
   });
 
-  it('comes to the ends of the model on every graph, in whatever order its steps end', () => {
-    fc.assert(
-      fc.property(
+  it('comes to the ends of the model on every graph, in whatever order its steps end', async () => {
+    await fc.assert(
+      fc.asyncProperty(
         graphs(),
         fc.array(fc.constantFrom<ModelOutcome>('succeeded', 'succeeded', 'failed', 'cancelled'), {
           minLength: 20,
           maxLength: 20,
         }),
         fc.array(fc.nat(), { minLength: 20, maxLength: 20 }),
-        (jobs, outcomes, choices) => {
+        async (jobs, outcomes, choices) => {
           const names = Object.keys(jobs);
           const outcomeOf = (step: string) => outcomes[names.indexOf(step)]!;
           let turn = 0;
-          const ours = runByCounters(jobs, outcomeOf, (among) => choices[turn++ % choices.length]! % among);
+          const ours = await runByCounters(
+            jobs,
+            outcomeOf,
+            (among) => choices[turn++ % choices.length]! % among,
+          );
           const graph: ModelGraph = { steps: jobs, onFailure: 'continue', running: 'finish' };
           const model = expectedEnds(graph, outcomeOf);
           expect(new Map([...ours.steps].sort())).toEqual(new Map([...model.steps].sort()));

@@ -34,7 +34,7 @@ function writeStep(step: WorkflowStep): string {
 /** Steps that were written, in the form in which requests are read. */
 export async function readSteps(text: string): Promise<Readonly<Record<string, unknown>>> {
   const read = await readLargeJsonText(Buffer.from(`{"jobs":${text}}`), {
-    ...{ maxDepth: DEEPEST, text: 'payload', maps: ['jobs'], mostItems: MOST_STEPS },
+    ...{ maxDepth: DEEPEST, text: 'payload', orText: 'workflow', maps: ['jobs'], mostItems: MOST_STEPS },
     ...{ allowProto: true, anySize: true },
   });
   return (read as { jobs: Readonly<Record<string, unknown>> }).jobs;

@@ -65,6 +65,37 @@ describe('building a workflow', () => {
     expect((await many.build(2)).returned).toEqual({ last: 'tidy-2', first: 'tidy' });
   });
 
+  it('leaves out numbers that are taken by names', async () => {
+    const mixed = workflow('mixed', (w) => {
+      w.run(tidy);
+      w.run(tidy, undefined, { name: 'tidy-2' });
+      w.run(tidy);
+      w.run('tidy-2');
+      w.run(tidy, undefined, { name: 'tidy-4' });
+      w.run(tidy);
+      w.run('input');
+    });
+    const names = Object.keys((await mixed.build(undefined)).submission.jobs);
+    expect(names).toEqual(['tidy', 'tidy-2', 'tidy-3', 'tidy-2-2', 'tidy-4', 'tidy-5', 'input-2']);
+  });
+
+  it('names as many steps as a workflow may have without trying all numbers for each', async () => {
+    const { has } = Map.prototype;
+    let looks = 0;
+    Map.prototype.has = function (key) {
+      looks++;
+      return has.call(this, key);
+    };
+    try {
+      await workflow('many', (w) => {
+        for (let i = 0; i < 10_000; i++) w.run('tidy');
+      }).build(undefined);
+    } finally {
+      Map.prototype.has = has;
+    }
+    expect(looks).toBeLessThan(100_000);
+  });
+
   it('checks an input against the schema of its task, unless the input refers to results', async () => {
     const strict = task('strict', { input: z.object({ n: z.number() }) }, async ({ n }) => n);
     const wrong = workflow('wrong', (w) => w.run(strict, { n: 'one' as unknown as number }));
@@ -111,6 +142,24 @@ describe('building a workflow', () => {
   ])('refuses %s', async (_, build, message) => {
     const define = () => workflow('w', build).build(undefined);
     await expect(Promise.resolve().then(define)).rejects.toThrow(message);
+  });
+
+  it('says why a workflow inside another one cannot be given what is not known yet', async () => {
+    const inside = workflow('inside', (w, input: { page: unknown }) => w.run('x', { page: input.page }));
+    const ofInput = workflow('outer', (w, input: { page: unknown }) => {
+      w.workflow(inside, { page: input.page });
+    });
+    await expect(ofInput.buildDefinition()).rejects.toMatchObject({
+      errors: [
+        { detail: expect.stringMatching(/^input\.page is the input of another workflow: .* inside it$/) },
+      ],
+    });
+    const ofResult = workflow('outer', (w) => {
+      w.workflow(inside, { page: w.run('y', {}).result });
+    });
+    await expect(ofResult.build(undefined)).rejects.toMatchObject({
+      errors: [{ detail: expect.stringMatching(/^y\.result is the result of a step of another workflow/) }],
+    });
   });
 
   it('refuses steps of another workflow', async () => {

@@ -167,7 +167,10 @@ export interface WorkflowDefinition<Input, Output> {
   readonly name: string;
   /** What is sent to start it. Rejects if an input does not fit the schema of its task. */
   build(input: Input): Promise<BuiltWorkflow>;
-  /** What is stored for starts by its name: the function is called once, with references to the input of each start. */
+  /**
+   * What is stored for starts by its name: the function is called once, with references to the input of each start. It cannot
+   * decide by them: each is an object, whatever the value will be.
+   */
   buildDefinition(): Promise<BuiltWorkflow>;
   /** Never set at run time: tells the compiler the type of the result. */
   readonly types?: { readonly output: Output };
@@ -247,6 +250,8 @@ interface AddedStep {
 class Graph implements WorkflowBuilder, StepSpawner {
   readonly #steps = new Map<string, AddedStep>();
   readonly #handles = new Map<unknown, string>();
+  /** By the name that steps were called, the number at which the search for a free name goes on. */
+  readonly #nextNumbers = new Map<string, number>();
   readonly #names: 'free' | 'named';
 
   /** A name that is made up here may be that of another step of the workflow, or mean another step at the next attempt. */
@@ -338,9 +343,11 @@ class Graph implements WorkflowBuilder, StepSpawner {
   /** The name of the task, as far as it is one of a step, with a number where it is taken. */
   #freeName(called: string): string {
     const name = called.replaceAll(/[^A-Za-z0-9_-]/g, '-').slice(0, 56);
-    let free = name;
-    for (let number = 2; free === INPUT || this.#steps.has(free); number++) free = `${name}-${number}`;
-    return free;
+    if (name !== INPUT && !this.#steps.has(name)) return name;
+    let number = this.#nextNumbers.get(name) ?? 2;
+    while (this.#steps.has(`${name}-${number}`)) number++;
+    this.#nextNumbers.set(name, number + 1);
+    return `${name}-${number}`;
   }
 
   #edges(after: readonly AnyStep[] | undefined, referred: Iterable<string>): string[] {

@@ -33,6 +33,15 @@ ALTER TABLE punctual.workflow_definitions ENABLE ROW LEVEL SECURITY;
 CREATE POLICY of_tenant ON punctual.workflow_definitions FOR SELECT
   USING (tenant = current_setting('punctual.tenant', true));
 
+-- The last number that a version of each name got, so that no number ever means two graphs, also when the versions are gone.
+-- Written with each version. The empty name stands for those that were forgotten: none of them had a higher number.
+CREATE TABLE punctual.definition_numbers (
+  tenant   text NOT NULL,
+  name     text NOT NULL,
+  version  int NOT NULL,
+  PRIMARY KEY (tenant, name)
+);
+
 -- The run of an occurrence, where that is not its job alone: `job` is then the first of its jobs, by which it is judged
 -- whether it started in time.
 ALTER TABLE punctual.occurrences ADD COLUMN workflow uuid, ADD COLUMN batch uuid;

@@ -81,7 +81,7 @@ export async function leaderArguments(
     'retry-batch': [TENANT, batches.failed.id, batches.failed.members, 0, now],
     'reopen-steps': [
       ...[jobs.workflow, TENANT, [], [], [], now, [jobs.blocked], [1], [0], [0], [false], [null], 2, 0],
-      ...[[], [1], false, [false]],
+      ...[[], [1], false, [false], false],
     ],
     'add-steps': await additionValues(
       {

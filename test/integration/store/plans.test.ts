@@ -302,6 +302,7 @@ const REOPENED = {
 const REOPENING = {
   ...{ workflow: ID, tenant: TENANT, steps: [{ ...REOPENED, wakeAt: null }], stepsLeft: 1, failed: 0 },
   anew: false,
+  held: false,
   removed: [ID],
 };
 

@@ -77,6 +77,8 @@ describe('the database and the nodes', () => {
     const texts = made.flatMap((value) => {
       try {
         const text = JSON.stringify(value);
+        // Numbers of such exponents are left to the node that admits the job.
+        if (/[0-9]e[+-][0-9]{3}/.test(text)) return [];
         return typeof value === 'object' && value !== null && !Array.isArray(value) ? [text] : [];
       } catch {
         return [];

@@ -56,6 +56,30 @@ it('a program defines its workflow once, and starts it by its code or by its nam
   await expect(punctual.startDefined('publish', {})).rejects.toMatchObject({ code: 'DEFINITION_NOT_FOUND' });
 });
 
+it('a result that the graph of the workflow does not have is an error that names the step and the graph', async () => {
+  const user = node.newTenant();
+  await user.work([render, upload]);
+  const punctual = user.connect();
+  const older = workflow('publish', (w) => w.run(render, { page: 1 }, { name: 'older' }));
+  await punctual.define(older);
+  await punctual.define(publish);
+  const run = await punctual.startDefined(publish, { page: 1, to: 'x' }, { version: 1 });
+  await expect(run.result()).rejects.toMatchObject({
+    code: 'STEP_NOT_FOUND',
+    message: expect.stringMatching(/no step "upload".* version 1 of the definition publish/),
+  });
+  await punctual.start(older, undefined, { key: 'k' });
+  const taken = await punctual.start(
+    workflow('publish', (w) => ({ page: w.run(render, { page: 1 }) })),
+    undefined,
+    { key: 'k' },
+  );
+  await expect(taken.result()).rejects.toMatchObject({
+    code: 'STEP_NOT_FOUND',
+    message: expect.stringMatching(/no step "render".* by older code with the same key/),
+  });
+});
+
 it('a function that computes with the input of a definition is told that it is not known yet', async () => {
   const wrong = workflow('wrong', (w, input: { page: number }) => w.run(render, { page: input.page + 1 }));
   await expect(node.newTenant().connect().define(wrong)).rejects.toThrow('input.page is not known before');

@@ -130,6 +130,11 @@ describe('a definition', () => {
       status: 404,
       body: { code: 'DEFINITION_NOT_FOUND' },
     });
+    // Nor by the number of a version that is still on record.
+    expect(await start(user, { version: 1, input: { page: 1, to: ['x'] } })).toMatchObject({
+      status: 404,
+      body: { code: 'DEFINITION_NOT_FOUND' },
+    });
     // What runs goes on, and its version can still be read.
     expect((await workflowEnd(user, run)).state).toBe('succeeded');
     expect(await user.get('GET', `${PATH}?version=1`)).toMatchObject({ newest: false });
@@ -344,6 +349,40 @@ it('a replaced version is kept while a workflow from it is on record, and remove
   await deleteDefinition(shard.pool, { tenant, name: 'publish', now: 50 }, async () => undefined);
   await forget(100);
   expect(await versions()).toEqual([]);
+  // A number that once meant another graph is not used again, though nothing of that graph is left.
+  expect((await put(9)).after).toMatchObject({ version: 5 });
+});
+
+it('numbers are not used again when there are too many names to remember each', async () => {
+  const shard = await TestShard.forTest();
+  const put = (name: string, i: number, limits?: { readonly names: number }) =>
+    putDefinition(
+      shard.pool,
+      {
+        ...({ tenant: 'acme', jobs: '{}', onFailure: 'stop', running: 'finish', steps: 1 } as const),
+        ...{ name, digest: Buffer.from([i]), queues: [], tasks: [], actor: 'x', now: i },
+      },
+      () => undefined,
+      async () => undefined,
+      limits,
+    );
+  for (let i = 1; i <= 3; i++) await put('kept', i);
+  for (let i = 1; i <= 5; i++) await put('gone', i);
+  await put('another', 1);
+  await shard.pool.query(`DELETE FROM punctual.workflow_definitions WHERE name <> 'kept'`);
+  // Room for one more name: those that have no versions any more are forgotten, but not their numbers.
+  expect((await put('new', 1, { names: 3 })).after).toMatchObject({ version: 6 });
+  expect((await put('gone', 6)).after).toMatchObject({ version: 6 });
+  expect((await put('kept', 4)).after).toMatchObject({ version: 4 });
+  const { rows } = await shard.pool.query(
+    'SELECT name, version FROM punctual.definition_numbers ORDER BY name',
+  );
+  expect(rows).toEqual([
+    { name: '', version: 5 },
+    { name: 'gone', version: 6 },
+    { name: 'kept', version: 4 },
+    { name: 'new', version: 6 },
+  ]);
 });
 
 it('the upkeep of a leader removes them', async () => {

@@ -4,6 +4,7 @@ import { task } from '../../../src/core/task.js';
 import type { Page, Why } from '../../../src/core/wire.js';
 import type { Workflow } from '../../../src/core/workflow.js';
 import { createTestDatabase } from '../../database.js';
+import { Door } from '../../happening.js';
 import { nodeForTest, TestNode, type TestTenant } from '../../node-for-tests.js';
 import { withClient } from '../../postgres-client.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
@@ -351,3 +352,31 @@ function randomFrom(seed: number): (n: number) => number {
     return Math.floor((state / 2 ** 31) * n);
   };
 }
+
+it('a retry that comes before the last end is counted does not keep the workflow on hold', async () => {
+  const user = node.newTenant();
+  const door = new Door();
+  let runs = 0;
+  const flaky = task('note', { retry: { maxAttempts: 1 } }, async () => {
+    runs += 1;
+    if (runs > 1) return;
+    await door.opened;
+    throw new Error('the first time');
+  });
+  await user.work([flaky]);
+  const submitted = await submitWorkflow(user, { jobs: { a: step('a') } as never });
+  await until(async () => runs === 1);
+  await steer(user, submitted, 'hold');
+  await swept(node, submitted);
+  // The retry waits behind something else, and the end is written meanwhile and not counted.
+  const { workflows } = await node.node.context.shards[0]!.leader();
+  const blocker = new Door();
+  const blocked = workflows.executor.alone(() => blocker.opened);
+  const retrying = steer(user, submitted, 'retry');
+  door.open();
+  await until(async () => (await user.job(submitted.jobs.a!.id)).state === 'failed');
+  blocker.open();
+  await blocked;
+  expect((await retrying).status).toBe(200);
+  expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+});

@@ -171,6 +171,61 @@ describe('a workflow as a step of another', () => {
     expect((await workflowEnd(user, { id })).state).toBe('cancelled');
   });
 
+  it('does not end a step that has started another one since', async () => {
+    const { user, bad, ran, door } = await noting('a');
+    const submitted = await submit(user, {
+      sub: inner({ a: step('a'), slow: step('slow', ['a']) }),
+      end: step('end', ['sub']),
+    });
+    const first = (await workflowEnd(user, submitted)).jobs.sub!.workflow!;
+    bad.clear();
+    await user.get('POST', `/v1/workflows/${submitted.id}/retry`, { body: { from: 'sub' } });
+    await until(async () => ran.filter((name) => name === 'slow').length === 1);
+    // Somebody runs the old one again, and it ends before the new one.
+    await user.get('POST', `/v1/workflows/${first}/retry`);
+    await until(async () => ran.filter((name) => name === 'slow').length === 2);
+    const second = (await read(user, submitted.id)).jobs.sub!.workflow!;
+    await user.get('POST', `/v1/workflows/${first}/cancel`);
+    expect((await workflowEnd(user, { id: first })).state).toBe('cancelled');
+    expect((await read(user, submitted.id)).jobs.sub).toMatchObject({ state: 'blocked', workflow: second });
+    door.open();
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect((await user.job(submitted.jobs.sub!.id)).result).toMatchObject({ workflow: second });
+  });
+
+  it('that is being cancelled is not waited for by a step that runs again', async () => {
+    const user = node.newTenant();
+    const doors = [new Door(), new Door()];
+    let starts = 0;
+    // It takes its time to stop.
+    const work = task('note', {}, async () => doors[starts++]!.opened);
+    await user.work([work], { stopGraceMs: 10_000 });
+    const submitted = await submit(user, { sub: inner({ a: step('a') }) });
+    const first = await startedBy(user, submitted, 'sub');
+    await until(async () => starts === 1);
+    await user.get('POST', `/v1/jobs/${submitted.jobs.sub!.id}/cancel`);
+    await workflowEnd(user, submitted);
+    await user.get('POST', `/v1/workflows/${submitted.id}/retry`);
+    await until(async () => starts === 2);
+    for (const door of doors) door.open();
+    const ended = await workflowEnd(user, submitted);
+    expect(ended.state).toBe('succeeded');
+    expect(ended.jobs.sub!.workflow).not.toBe(first);
+  });
+
+  it('holds up nobody else, however many there are', async () => {
+    const [{ user }, { user: other }] = [await noting(), await noting()];
+    const crowd = Object.fromEntries(
+      Array.from({ length: 100 }, (_, i) => [`w${i}`, inner({ a: step('a') })]),
+    );
+    const submitted = await submit(user, crowd);
+    const chain = await workflowEnd(other, await submit(other, { a: step('a'), b: step('b', ['a']) }));
+    expect(chain.state).toBe('succeeded');
+    const { progress } = await read(user, submitted.id);
+    expect(progress.ended).toBeLessThan(100);
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+  });
+
   it('is what the step waits for, says `why`', async () => {
     const { user, door } = await noting();
     const submitted = await submit(user, { sub: inner({ slow: step('slow') }) });
@@ -304,6 +359,41 @@ describe('a workflow on hold', () => {
     expect(ran).toEqual(['slow', 'b']);
   });
 
+  it('that was stopped by a failure releases the workflows that are its steps, too', async () => {
+    const { user, ran, door } = await noting('slow-bad');
+    const submitted = await submit(
+      user,
+      { sub: inner({ slow: step('slow'), b: step('b', ['slow']) }), bad: step('slow-bad') },
+      { onFailure: 'stop', running: 'finish' },
+    );
+    const id = await startedBy(user, submitted, 'sub');
+    await until(async () => ran.length === 2);
+    await steer(user, submitted, 'hold');
+    await until(async () => (await read(user, id)).held);
+    door.open();
+    await until(async () => (await read(user, submitted.id)).stopping === 'failure');
+    await until(async () => (await read(user, id)).jobs.slow!.state === 'succeeded');
+    await steer(user, submitted, 'release');
+    expect((await workflowEnd(user, submitted)).state).toBe('failed');
+    expect((await read(user, id)).state).toBe('succeeded');
+  });
+
+  it('holds a workflow that is its step and runs again', async () => {
+    const { user, ran, bad, door } = await noting('b');
+    const submitted = await submit(user, { sub: inner({ b: step('b') }), slow: step('slow') });
+    const id = await startedBy(user, submitted, 'sub');
+    await until(async () => (await read(user, submitted.id)).jobs.sub!.state === 'failed');
+    await steer(user, submitted, 'hold');
+    bad.clear();
+    await user.get('POST', `/v1/workflows/${submitted.id}/retry`);
+    await until(async () => (await read(user, id)).state === 'running');
+    expect(await read(user, id)).toMatchObject({ held: true, jobs: { b: { state: 'blocked' } } });
+    await steer(user, submitted, 'release');
+    door.open();
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect(ran.filter((name) => name === 'b')).toHaveLength(2);
+  });
+
   it('parks what its running steps add', async () => {
     const user = node.newTenant();
     const ran: string[] = [];
@@ -335,5 +425,57 @@ describe('a workflow on hold', () => {
     await steer(user, submitted, 'release');
     expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
     expect([...ran].sort()).toEqual(['add', 'b', 'c']);
+  });
+});
+
+it('the quota for payloads holds inside, and says where', async () => {
+  const user = node.newTenant();
+  await node.get('POST', '/v1/tenants', { body: { id: user.tenant, quotas: { payloadBytes: 1_000 } } });
+  const jobs = { sub: inner({ b: { task: 'b', payload: 'x'.repeat(2_000) } }) };
+  const refused = {
+    status: 413,
+    body: { code: 'PAYLOAD_TOO_LARGE', errors: [{ pointer: '/jobs/sub/workflow/jobs/b/payload' }] },
+  };
+  const body = { name: 'w', jobs };
+  expect(await user.ask('POST', '/v1/workflows', { body })).toMatchObject(refused);
+  expect(await user.ask('PUT', '/v1/workflow-definitions/w', { body: { jobs } })).toMatchObject(refused);
+});
+
+describe('the steps of a workflow inside another one', () => {
+  const inside = (jobs: string) =>
+    `"jobs":{"sub":{"workflow":{"jobs":{"mid":{"workflow":{"jobs":${jobs}}}}}}}`;
+
+  it('are refused where a name is given twice', async () => {
+    const user = node.newTenant();
+    const twice = inside('{"a":{"task":"a"},"b":{"task":"b"},"a":{"task":"c"}}');
+    const refused = {
+      status: 422,
+      body: {
+        errors: [{ pointer: '/jobs/sub/workflow/jobs/mid/workflow/jobs/a', detail: 'is given twice' }],
+      },
+    };
+    const submitted = { body: `{"name":"w",${twice}}` };
+    expect(await user.ask('POST', '/v1/workflows', submitted)).toMatchObject(refused);
+    const put = { body: `{${twice}}` };
+    expect(await user.ask('PUT', '/v1/workflow-definitions/w', put)).toMatchObject(refused);
+  });
+
+  it('keep their payloads to the letter, submitted and started by name', async () => {
+    const { user, ran } = await noting();
+    const jobs = inside('{"a":{"task":"note","payload":{"name":"a","n":[1.10,12345678901234567890]}}}');
+    const submitted = await user.get<Workflow>('POST', '/v1/workflows', { body: `{"name":"w",${jobs}}` });
+    await user.get('PUT', '/v1/workflow-definitions/w', { body: `{${jobs}}` });
+    const started = await user.get<Workflow>('POST', '/v1/workflows', { body: { definition: 'w' } });
+    for (const each of [submitted, started]) {
+      const ended = await workflowEnd(user, each);
+      expect(ended.state).toBe('succeeded');
+      const sub = await read(user, ended.jobs.sub!.workflow!);
+      const mid = await read(user, sub.jobs.mid!.workflow!);
+      const response = await fetch(`${node.url}/v1/jobs/${mid.jobs.a!.id}`, {
+        headers: { authorization: `Bearer ${node.apiKey}`, 'punctual-tenant': user.tenant },
+      });
+      expect(await response.text()).toContain('"n":[1.10,12345678901234567890]');
+    }
+    expect(ran).toEqual(['a', 'a']);
   });
 });

@@ -151,7 +151,9 @@ it('a schedule whose workflow runs elsewhere by now is not found', async () => {
   expect((await ask('POST', '/v1/schedules/daily/run')).status).toBe(404);
   expect((await ask('POST', '/v1/schedules/daily/backfill', range)).status).toBe(404);
   expect((await ask('GET', '/v1/schedules/daily')).status).toBe(404);
-  expect((await ask('POST', '/v1/schedules', { name: 'mine', every: '1d', workflow: 'mails' })).status).toBe(403);
+  expect((await ask('POST', '/v1/schedules', { name: 'mine', every: '1d', workflow: 'mails' })).status).toBe(
+    403,
+  );
   const after = await tenant.get<{ data: object[] }>('GET', '/v1/workflows?schedule=daily');
   expect(after.data.length).toBe(before.data.length);
 });
