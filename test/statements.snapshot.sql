@@ -120,16 +120,17 @@ mine AS MATERIALIZED (
       requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
-    wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
-  SELECT u.id, coalesce(u.name, $132::text), coalesce(u.place, $133::int), coalesce(u.run_if, $134::text),
-    coalesce(u.parents, $135::int), coalesce(u.parents_left, $136::int), coalesce(u.released, $137::boolean),
-    coalesce(u.delay_ms, $138::bigint), coalesce(u.wait, $139::json), coalesce(u.inner_graph, $140::json),
-    coalesce(u.wake_at, $141::bigint), coalesce(u.refers, $142::boolean), coalesce(u.hold, $143::boolean),
-    coalesce(u.template, $144::json), coalesce(u.ok, $145::int), coalesce(u.bad, $146::int), $6::uuid, $7::text,
-    $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[], $120::int[], $121::int[],
-    $122::boolean[], $123::bigint[], $124::json[], $125::json[], $126::bigint[], $127::boolean[], $128::boolean[],
-    $129::json[], $130::int[], $131::int[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms,
-    wait, inner_graph, wake_at, refers, hold, template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
+    inner_steps, wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
+  SELECT u.id, coalesce(u.name, $133::text), coalesce(u.place, $134::int), coalesce(u.run_if, $135::text),
+    coalesce(u.parents, $136::int), coalesce(u.parents_left, $137::int), coalesce(u.released, $138::boolean),
+    coalesce(u.delay_ms, $139::bigint), coalesce(u.wait, $140::json), coalesce(u.inner_graph, $141::json),
+    coalesce(u.inner_steps, $142::int), coalesce(u.wake_at, $143::bigint), coalesce(u.refers, $144::boolean),
+    coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json), coalesce(u.ok, $147::int), coalesce(u.bad,
+    $148::int), $6::uuid, $7::text, $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[],
+    $120::int[], $121::int[], $122::boolean[], $123::bigint[], $124::json[], $125::json[], $126::int[],
+    $127::bigint[], $128::boolean[], $129::boolean[], $130::json[], $131::int[], $132::int[]) u(id, name, place,
+    run_if, parents, parents_left, released, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold,
+    template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
   SELECT e.parent, e.child FROM unnest($11::uuid[], $12::uuid[]) e(parent, child) WHERE EXISTS (SELECT 1 FROM own)
@@ -2707,19 +2708,19 @@ WITH valid AS MATERIALIZED (
     requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
-    wake_at, refers, hold, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $136::text), coalesce(u.place, $137::int), coalesce(u.run_if, $138::text),
-    coalesce(u.parents, $139::int), coalesce(u.parents_left, $140::int), coalesce(u.released, $141::boolean),
-    coalesce(u.delay_ms, $142::bigint), coalesce(u.wait, $143::json), coalesce(u.inner_graph, $144::json),
-    coalesce(u.wake_at, $145::bigint), coalesce(u.refers, $146::boolean), coalesce(u.hold, $147::boolean),
-    coalesce(u.template, $148::json), $10::uuid, $11::text FROM unnest($122::uuid[], $123::text[], $124::int[],
-    $125::text[], $126::int[], $127::int[], $128::boolean[], $129::bigint[], $130::json[], $131::json[],
-    $132::bigint[], $133::boolean[], $134::boolean[], $135::json[]) u(id, name, place, run_if, parents,
-    parents_left, released, delay_ms, wait, inner_graph, wake_at, refers, hold, template) WHERE EXISTS (SELECT 1
-    FROM made)
+    inner_steps, wake_at, refers, hold, template, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $137::text), coalesce(u.place, $138::int), coalesce(u.run_if, $139::text),
+    coalesce(u.parents, $140::int), coalesce(u.parents_left, $141::int), coalesce(u.released, $142::boolean),
+    coalesce(u.delay_ms, $143::bigint), coalesce(u.wait, $144::json), coalesce(u.inner_graph, $145::json),
+    coalesce(u.inner_steps, $146::int), coalesce(u.wake_at, $147::bigint), coalesce(u.refers, $148::boolean),
+    coalesce(u.hold, $149::boolean), coalesce(u.template, $150::json), $10::uuid, $11::text FROM
+    unnest($122::uuid[], $123::text[], $124::int[], $125::text[], $126::int[], $127::int[], $128::boolean[],
+    $129::bigint[], $130::json[], $131::json[], $132::int[], $133::bigint[], $134::boolean[], $135::boolean[],
+    $136::json[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    inner_steps, wake_at, refers, hold, template) WHERE EXISTS (SELECT 1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($149::int[], $150::int[]) e(parent,
+  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($151::int[], $152::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
@@ -3826,9 +3827,10 @@ ORDER BY s.id;
 
 -- read-steps-beside
 WITH all_steps AS MATERIALIZED (
-  SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by FROM punctual.steps s WHERE s.workflow =
-    $1::uuid)
-SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0) FROM all_steps) AS edges,
+  SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by, s.inner_steps FROM punctual.steps s WHERE
+    s.workflow = $1::uuid)
+SELECT (SELECT count(*) + coalesce(sum(inner_steps), 0) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0)
+  FROM all_steps) AS edges,
   (SELECT max(place) FROM all_steps) AS "lastPlace",
   (SELECT json_agg(json_build_object('id', a.id, 'name', a.name, 'outcome', a.outcome, 'bad', a.bad,
     'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
@@ -4035,6 +4037,21 @@ SELECT d.tenant, d.name, d.version, d.on_failure, d.running, d.bytes, d.steps,
 encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
 d.created_by, d.replaced_at, d.jobs FROM punctual.workflow_definitions d WHERE d.tenant = $1 AND d.name = $2
 AND CASE WHEN $3::int IS NULL THEN d.replaced_at IS NULL ELSE d.version = $3::int END;
+
+-- read-workflow-family
+WITH RECURSIVE up AS (
+  SELECT w.id, w.outer_step FROM punctual.workflows w WHERE w.id = $1::uuid
+  UNION
+  SELECT w.id, w.outer_step FROM up u
+  JOIN punctual.steps s ON s.id BETWEEN u.outer_step AND u.outer_step
+  JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
+), down AS (
+  SELECT u.id FROM up u
+  UNION
+  SELECT s.inner_workflow FROM down d
+  JOIN punctual.steps s ON s.workflow BETWEEN d.id AND d.id WHERE s.inner_workflow IS NOT NULL
+)
+SELECT d.id FROM down d;
 
 -- record-occurrences
 WITH recorded AS (
@@ -4567,6 +4584,13 @@ SELECT pg_backend_pid() AS pid;
 -- set-last-run
 UPDATE punctual.schedules SET last_job = $2::uuid, last_workflow = $3::uuid, last_batch = $4::uuid
 WHERE id = $1::uuid;
+
+-- share-reach
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.workflows w SET queues = $5::text[], tasks = $6::text[]
+  WHERE w.id = ANY($4::uuid[]) AND EXISTS (SELECT 1 FROM term) RETURNING w.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- skip-occurrences
 UPDATE punctual.occurrences o SET state = 'skipped', reason = $3, job = NULL, judge_at = NULL

@@ -1,5 +1,6 @@
 import { areWithin, handlerOf, isWithin, type KeyLimits, type StoredWork } from '../core/access.js';
 import { PunctualError } from '../core/errors.js';
+import type { ParsedStep } from '../core/workflow/parse-workflow.js';
 import type { KeyGuard } from '../store/keys.js';
 import { readQueues } from '../store/queues.js';
 import type { WorkflowRow } from '../store/read-workflows.js';
@@ -30,14 +31,26 @@ export function mayTouch(caller: Caller | AttemptCredential, place: Place): bool
   return limits === undefined || isWithin(limits, place);
 }
 
-/** A restricted key reaches a workflow if it reaches all of its steps. */
+/** A restricted key reaches a workflow if it reaches all of its steps; one that runs nothing is in no queue, and so elsewhere. */
 export function reachesWorkflow(
   caller: Caller,
   { queues, tasks }: Pick<WorkflowRow, 'queues' | 'tasks'>,
 ): boolean {
   if (limitsOf(caller) === undefined) return true;
-  if (queues === null || tasks === null) return false;
+  if (queues === null || tasks === null || queues.length === 0) return false;
   return queues.every((queue) => tasks.every((task) => mayTouch(caller, { queue, task: task || null })));
+}
+
+/** Refuses steps where the key does not reach; `steps` are those of a whole workflow, with the ones inside. */
+export function mustAllowSteps(
+  caller: Caller,
+  steps: readonly Pick<ParsedStep, 'wait' | 'inner' | 'definition'>[],
+): void {
+  if (limitsOf(caller) === undefined) return;
+  const runs = steps.filter(({ wait, inner }) => wait === null && inner === null);
+  for (const { definition } of runs) mustAllow(caller, definition);
+  if (runs.length === 0)
+    throw forbidden('The key is restricted: it does not reach a workflow that only waits.');
 }
 
 /** Whether the caller may report about a job: for workers, the tasks of a key are the handlers that they run. */

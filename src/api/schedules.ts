@@ -21,8 +21,11 @@ import {
   ScheduleView,
 } from '../core/schemas/schedule.js';
 import { WorkflowView } from '../core/schemas/workflow.js';
-import { NO_TASKS } from '../core/task-defaults.js';
+import { NO_TASKS, type TaskLookup } from '../core/task-defaults.js';
 import type * as wire from '../core/wire.js';
+import { allSteps } from '../core/workflow/parse-workflow.js';
+import { readSteps } from '../core/workflow/stored-graph.js';
+import type { WorkflowStep } from '../core/workflow.js';
 import type { Backfill } from '../schedule/backfill.js';
 import { tasksOfStored, tryParseStored } from '../schedule/parsed-schedules.js';
 import type { RunIds } from '../schedule/plan-firing.js';
@@ -37,7 +40,7 @@ import {
   type ScheduleRow,
   type ScheduleWithLast,
 } from '../store/schedules.js';
-import { findDefinition } from '../store/workflow-definitions.js';
+import { readDefinition } from '../store/workflow-definitions.js';
 import { viewBatch } from './batches.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
@@ -346,8 +349,8 @@ async function viewSchedule(
 type Placed = Pick<ScheduleDefinition, 'queue' | 'task' | 'workflow' | 'batch'>;
 
 /**
- * The queues and tasks of what a schedule runs; the definition of a task may name the queue. Null if they are not known: more
- * than are kept, or those of a workflow that is not defined.
+ * The queues and tasks of what a schedule would run now; the definition of a task may name the queue. Null if there are none:
+ * a workflow is not defined, or only waits.
  */
 async function findPlaces(
   node: NodeContext,
@@ -356,12 +359,29 @@ async function findPlaces(
 ): Promise<readonly Place[] | null> {
   const { tasks, pool } = node.shardOf(tenant);
   if (placed.workflow !== undefined) {
-    const { queues, tasks: named } = (await findDefinition(pool, tenant, placed.workflow)) ?? {};
-    if (!queues || !named) return null;
-    return queues.flatMap((queue) => named.map((task) => ({ queue, task: task || null })));
+    const row = await readDefinition(pool, tenant, placed.workflow);
+    // The queues that are stored with it are those that its tasks named when it was put.
+    const runs = row ? runsOf(await allSteps(await readSteps(row.jobs), node.config)) : [];
+    return runs.length === 0 ? null : placesOf(await tasks.find(tenant, () => tasksIn(runs)), runs);
   }
   const jobs = placed.batch?.jobs ?? [placed];
-  const lookup = await tasks.find(tenant, () => [...new Set(jobs.flatMap(({ task }) => task ?? []))]);
+  return placesOf(await tasks.find(tenant, () => tasksIn(jobs)), jobs);
+}
+
+type Named = Pick<ScheduleDefinition, 'queue' | 'task'>;
+
+/** The steps of a definition, and of the workflows inside it, that run something. */
+function runsOf(steps: readonly unknown[]): Named[] {
+  return (steps as WorkflowStep[]).filter(
+    ({ wait, workflow }) => wait === undefined && workflow === undefined,
+  );
+}
+
+function tasksIn(jobs: readonly Named[]): string[] {
+  return [...new Set(jobs.flatMap(({ task }) => task ?? []))];
+}
+
+function placesOf(lookup: TaskLookup, jobs: readonly Named[]): Place[] {
   return jobs.map(({ queue, task }) => {
     const ofTask = task ? lookup.get(task)?.definition.queue : undefined;
     return { queue: queue ?? ofTask ?? 'default', task: task ?? null };

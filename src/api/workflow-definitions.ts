@@ -21,7 +21,7 @@ import { digestOf, readSteps, writeSteps } from '../core/workflow/stored-graph.j
 import { type ListedWorkflowDefinition, MOST_STEPS } from '../core/workflow.js';
 import { addEntry } from '../store/audit.js';
 import type { Queryable } from '../store/database.js';
-import { reachWith } from '../store/new-workflow.js';
+import { reachWith, withInner } from '../store/new-workflow.js';
 import type { UsedDefinition } from '../store/submit-workflow.js';
 import {
   type DefinitionChanged,
@@ -41,7 +41,7 @@ import { findTasks, submissionContext } from './jobs.js';
 import { JsonText } from './json-text.js';
 import { writePage } from './page-text.js';
 import { mustFitPayload } from './quota-checks.js';
-import { forbidden, limitsOf, mustAllow, reachesWorkflow } from './restrictions.js';
+import { forbidden, mustAllowSteps, reachesWorkflow } from './restrictions.js';
 import { Answer, type Call, jsonCheckedByRun, MANY_PAYLOADS, type Route, route } from './route.js';
 import type { Shard } from './shard.js';
 
@@ -155,7 +155,8 @@ async function put(
   const tasks = await findTasks(shard, tenant, await allSteps(form.jobs, node.config));
   const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
   const steps = await parseGraph(form, context);
-  await mustAllowSteps(shard, caller, steps);
+  mustAllowSteps(caller, withInner(steps));
+  await mustFitPayloads(shard, caller, steps);
   const jobs = await writeSteps(form.jobs);
   const graph = {
     ...{ tenant, name, jobs, ...policiesOf(form), digest: digestOf(jobs, form), steps: steps.length },
@@ -181,13 +182,11 @@ async function put(
 }
 
 /** What holds for the steps of a submission holds for those of a definition. */
-async function mustAllowSteps(shard: Shard, caller: Caller, steps: readonly ParsedStep[]): Promise<void> {
+async function mustFitPayloads(shard: Shard, caller: Caller, steps: readonly ParsedStep[]): Promise<void> {
   const quotas = await shard.quotas.of(caller.tenant);
-  for (const { step, pointer } of withPlaces(steps)) {
-    const { wait, inner, definition, payload } = step;
-    if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
-    if (quotas) mustFitPayload(quotas, payload, `${pointer}/payload`);
-  }
+  if (!quotas) return;
+  for (const { step, pointer } of withPlaces(steps))
+    mustFitPayload(quotas, step.payload, `${pointer}/payload`);
 }
 
 /** The entry of the audit about a definition; its steps may hold secrets, so it shows their hash. */

@@ -37,7 +37,7 @@ import { findTasks, submissionContext } from './jobs.js';
 import { writePage } from './page-text.js';
 import { mustFitPayload, withinRate } from './quota-checks.js';
 import { submittedWorkflow } from './rerun-workflow.js';
-import { limitsOf, mustAllow, reachesWorkflow } from './restrictions.js';
+import { mustAllowSteps, reachesWorkflow } from './restrictions.js';
 import {
   Answer,
   type Call,
@@ -327,10 +327,10 @@ async function storeWorkflow(
   const { tenant, actor } = caller;
   const quotas = await shard.quotas.of(tenant);
   const all = withInner(parsed.steps);
-  for (const { step, pointer } of withPlaces(parsed.steps)) {
-    const { wait, inner, definition, payload } = step;
-    if (limitsOf(caller) && wait === null && inner === null) mustAllow(caller, definition);
-    if (quotas) mustFitPayload(quotas, payload, `${pointer}/payload`);
+  mustAllowSteps(caller, all);
+  if (quotas) {
+    for (const { step, pointer } of withPlaces(parsed.steps))
+      mustFitPayload(quotas, step.payload, `${pointer}/payload`);
   }
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };

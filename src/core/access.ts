@@ -94,6 +94,17 @@ export interface StoredWork {
   readonly target: string | null;
 }
 
+/** What both limits allow; null is no limit. Mostly there are none, and nothing is made. */
+export function withinBoth(one: KeyLimits | null, other: KeyLimits | null): KeyLimits | null {
+  if (one === null || other === null) return one ?? other;
+  return { queues: inBoth(one.queues, other.queues), tasks: inBoth(one.tasks, other.tasks) };
+}
+
+function inBoth(one: readonly string[] | null, other: readonly string[] | null): readonly string[] | null {
+  if (one === null || other === null) return one ?? other;
+  return one.filter((name) => other.includes(name));
+}
+
 /** Whether everything that the inner limits allow is allowed by the outer ones. */
 export function areWithin(inner: KeyLimits, outer: KeyLimits): boolean {
   return isSubset(inner.queues, outer.queues) && isSubset(inner.tasks, outer.tasks);

@@ -146,7 +146,8 @@ describe('a schedule', () => {
   });
 
   it('without anything to run is told everything that it could run, beside its other mistakes', () => {
-    const parse = () => parseDefinition({ every: '1m', delivery: 'at-most-once', retry: { maxAttempts: 3 } }, context);
+    const parse = () =>
+      parseDefinition({ every: '1m', delivery: 'at-most-once', retry: { maxAttempts: 3 } }, context);
     const detail = 'give one of "task", "target", "workflow" and "batch"';
     let errors: unknown;
     try {

@@ -76,6 +76,11 @@ export class AddedJobs {
     else this.tenants.delete(tenant);
   }
 
+  /** Whether the jobs of a tenant may be counted. */
+  mayCount(tenant: string): boolean {
+    return this.tenants === null || this.tenants.has(tenant);
+  }
+
   /** Notes jobs that were stored. */
   note(tenant: string, live: number, later: number): void {
     if (this.tenants && !this.tenants.has(tenant)) return;

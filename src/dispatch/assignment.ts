@@ -132,10 +132,11 @@ export interface Handed {
   readonly work: Work;
 }
 
-/** The assignments of these attempts as the worker of the session wants them. */
+/** The assignments of these attempts as the worker of the session wants them; their tokens have the given limits. */
 export function assignmentsOf(
   attempts: readonly Handed[],
   session: WorkerSession,
+  limits: KeyLimits | null,
   { secret, config, directory }: Pick<LeaderState, 'secret' | 'config' | 'directory'>,
 ): OwnAssignment[] {
   const queueOf = ({ queue }: Running) => directory.queue(queue)?.name ?? '';
@@ -144,8 +145,7 @@ export function assignmentsOf(
   }
   const graceMs = config.workerTimeout + TOKEN_GRACE_MS;
   return attempts.map(
-    ({ running, work }) =>
-      new SignedAssignment(running, work, queueOf(running), secret, graceMs, session.limits),
+    ({ running, work }) => new SignedAssignment(running, work, queueOf(running), secret, graceMs, limits),
   );
 }
 

@@ -143,6 +143,7 @@ class Leader {
       isWelcome,
       session,
       max,
+      limits: null,
       given: [],
       settled: false,
       reserved: false,

@@ -148,7 +148,7 @@ export class Dispatcher {
       this.state,
       (tenant, jobId) => this.jobControl.cancel(tenant, jobId),
       (tenant, jobs, startBefore) => {
-        this.state.addedJobs.note(tenant, 0, jobs);
+        if (jobs > 0) this.state.addedJobs.note(tenant, 0, jobs);
         this.expirer.expect(startBefore);
         this.admitter.wake();
       },

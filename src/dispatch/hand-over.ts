@@ -71,7 +71,7 @@ function answer(state: LeaderState, polls: readonly Poll[]): void {
   for (const poll of polls) {
     poll.settle({
       epoch: state.term.epoch,
-      jobs: assignmentsOf(poll.given, poll.session, state),
+      jobs: assignmentsOf(poll.given, poll.session, poll.limits, state),
     });
   }
 }

@@ -1,3 +1,4 @@
+import { type KeyLimits, withinBoth } from '../core/access.js';
 import { messageOf } from '../core/errors.js';
 import type { ClaimAnswer } from '../core/wire.js';
 import { readWork } from '../store/claims.js';
@@ -5,7 +6,7 @@ import { assignmentsOf } from './assignment.js';
 import { type LeaderState, noLeader } from './leader-state.js';
 import type { Reconciler } from './reconciler.js';
 import type { Running } from './running.js';
-import { isFree, type Poll, type WorkerSession } from './worker-session.js';
+import { isFree, type Poll, type SessionUser, type WorkerSession } from './worker-session.js';
 
 /** The claim requests of workers: each waits for work, and jobs whose hand-over was not acknowledged come first. */
 export class WorkerPolls {
@@ -14,17 +15,22 @@ export class WorkerPolls {
     private readonly reconciler: Reconciler,
   ) {}
 
-  /** Waits for work, for at most `waitMs`; at the hand-over it is asked once more whether the request is welcome. */
+  /**
+   * Waits for work, for at most `waitMs`; at the hand-over it is asked once more whether the request is welcome. A key may
+   * claim for a session that another key has opened, and its tokens must not reach further than either of the two.
+   */
   open(
     session: WorkerSession,
+    user: SessionUser,
     max: number,
     waitMs: number,
     signal: AbortSignal | undefined,
     isWelcome: Poll['isWelcome'],
   ): Promise<ClaimAnswer> {
     const { state } = this;
+    const limits = withinBoth(session.limits, user.key?.limits ?? null);
     const again = this.reconciler.takeUnacknowledged(session, max);
-    if (again.length > 0) return this.handOverAgain(session, again);
+    if (again.length > 0) return this.handOverAgain(session, limits, again);
     // An error instead of an empty answer: a worker that is still there should ask elsewhere.
     signal?.throwIfAborted();
     return new Promise((resolve, reject) => {
@@ -40,6 +46,7 @@ export class WorkerPolls {
       const poll: Poll = {
         session,
         max,
+        limits,
         given: [],
         isWelcome,
         settled: false,
@@ -68,7 +75,11 @@ export class WorkerPolls {
   }
 
   /** Reads payload and target of these attempts, which memory does not keep; answers with those that still run. */
-  private async handOverAgain(session: WorkerSession, again: readonly Running[]): Promise<ClaimAnswer> {
+  private async handOverAgain(
+    session: WorkerSession,
+    limits: KeyLimits | null,
+    again: readonly Running[],
+  ): Promise<ClaimAnswer> {
     const { state } = this;
     const found = await readWork(
       state.hot,
@@ -81,7 +92,7 @@ export class WorkerPolls {
       const runs = isOpen && running.list === session.running && !state.turns.has(running.id);
       return work && runs ? [{ running, work }] : [];
     });
-    return { epoch: state.term.epoch, jobs: assignmentsOf(handed, session, state) };
+    return { epoch: state.term.epoch, jobs: assignmentsOf(handed, session, limits, state) };
   }
 
   private async answerAgain(poll: Poll, again: readonly Running[]): Promise<void> {
@@ -89,7 +100,7 @@ export class WorkerPolls {
     // If the poll got a job from elsewhere meanwhile it would be settled, and these attempts would reach nobody.
     poll.reserved = true;
     try {
-      const answer = await this.handOverAgain(poll.session, again);
+      const answer = await this.handOverAgain(poll.session, poll.limits, again);
       // What it does not get is offered to the next request of the session.
       if (answer.jobs.length > 0) poll.settle((await poll.isWelcome()) ? answer : { ...answer, jobs: [] });
     } catch (error) {

@@ -18,6 +18,8 @@ export interface SessionUser {
 export interface Poll {
   readonly session: WorkerSession;
   readonly max: number;
+  /** What its tokens are restricted to: what both the session and the key of the request are; null if neither is. */
+  readonly limits: KeyLimits | null;
   readonly given: Handed[];
   /** Whether the key of the request is certainly still valid; a promise while the key is being read again. */
   isWelcome(): boolean | Promise<boolean>;

@@ -207,7 +207,7 @@ export class Workers {
     if (state.isOver) throw noLeader();
     const session = this.session(user, workerId);
     session.seen(state.clock);
-    return this.polls.open(session, max, waitMs, signal, isWelcome);
+    return this.polls.open(session, user, max, waitMs, signal, isWelcome);
   }
 
   /**

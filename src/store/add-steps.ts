@@ -53,8 +53,8 @@ const READ_BESIDE = statement(
   'read-steps-beside',
   `
     WITH all_steps AS MATERIALIZED (
-      SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by FROM punctual.steps s WHERE s.workflow = $1::uuid)
-    SELECT (SELECT count(*) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0) FROM all_steps) AS edges,
+      SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by, s.inner_steps FROM punctual.steps s WHERE s.workflow = $1::uuid)
+    SELECT (SELECT count(*) + coalesce(sum(inner_steps), 0) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0) FROM all_steps) AS edges,
       (SELECT max(place) FROM all_steps) AS "lastPlace",
       (SELECT json_agg(json_build_object('id', a.id, 'name', a.name, 'outcome', a.outcome, 'bad', a.bad,
         'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named`,
@@ -73,6 +73,7 @@ export interface StepBeside {
 
 /** A workflow as far as it matters for what is added to it. */
 export interface Beside {
+  /** With those of the workflows that they start, as these were submitted. */
   readonly steps: number;
   readonly edges: number;
   readonly lastPlace: number;
@@ -130,7 +131,7 @@ export interface Draft {
   readonly delayMs: number;
   readonly wait: Waits | null;
   /** The workflow that it starts, if it runs no job. */
-  readonly inner: object | null;
+  readonly inner: { readonly steps: readonly object[] } | null;
   readonly refers: boolean;
   /** Names of steps, new ones and others. */
   readonly after: readonly string[];

@@ -142,6 +142,7 @@ export function stepOf(
     ...{ name, runIf, delayMs, refers, held: definition.hold, blocked },
     wait: wait === null ? null : JSON.stringify(wait),
     inner: inner?.text ?? null,
+    innerSteps: inner?.steps.length ?? 0,
     admitAt: blocked ? NEVER : definition.hold ? runAt : admissionTime(runAt, now, laterThreshold),
   };
 }

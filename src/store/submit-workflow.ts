@@ -26,6 +26,8 @@ export interface NewStep {
   readonly wait: string | null;
   /** JSON of the workflow that it starts, if it runs no job. */
   readonly inner: string | null;
+  /** How many steps that has, with those of the workflows inside it. */
+  readonly innerSteps: number;
   /** When it has waited long enough, if it has no parents and waits for a time, or starts a workflow. */
   readonly wakeAt: number | null;
   /** Whether its payload refers to results of other steps. */
@@ -104,6 +106,7 @@ export const STEP_COLUMNS = new Columns<PlacedStep>([
   { name: 'delay_ms', type: 'bigint', of: (step) => step.delayMs },
   { name: 'wait', type: 'json', of: (step) => step.wait },
   { name: 'inner_graph', type: 'json', of: (step) => step.inner },
+  { name: 'inner_steps', type: 'int', of: (step) => step.innerSteps },
   { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },
   { name: 'refers', type: 'boolean', of: (step) => step.refers },
   { name: 'hold', type: 'boolean', of: (step) => step.held },

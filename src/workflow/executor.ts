@@ -7,6 +7,7 @@ import { type Addition, addSteps } from '../store/add-steps.js';
 import type { Queryable } from '../store/database.js';
 import type { EndedStep } from '../store/ended-jobs.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
+import { shareReach } from '../store/inner-workflows.js';
 import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
 import { toWaiting } from '../store/read-backlog.js';
 import {
@@ -345,7 +346,14 @@ export class WorkflowExecutor {
    * Stores steps that are added to a workflow, and ends those of them that are skipped. To be called by those who are alone
    * and have drained the workflow.
    */
-  async addSteps(addition: Addition, skipped: readonly EndedUnrun[], made: Made, now: number): Promise<void> {
+  async addSteps(
+    addition: Addition,
+    /** The workflows that have the same reach. */
+    family: readonly string[],
+    skipped: readonly EndedUnrun[],
+    made: Made,
+    now: number,
+  ): Promise<void> {
     const { leader } = this;
     const tenants = new Map([[addition.workflow, addition.tenant]]);
     await this.write({ ...NOTHING, ended: skipped }, tenants, now, (write) =>
@@ -354,6 +362,12 @@ export class WorkflowExecutor {
           // First, because it may wait, and what follows holds up the end of the attempt.
           await takeRoomFor(db, addition.steps, made);
           await addSteps(db, leader.term, addition, made.names, now);
+          await shareReach(
+            db,
+            leader.term,
+            family.filter((id) => id !== addition.workflow),
+            addition,
+          );
           return skipped.length > 0 ? write(db, leader.term) : NOT_APPLIED;
         }),
       ),

@@ -12,6 +12,7 @@ import {
   readJoiners,
   type StepBeside,
 } from '../store/add-steps.js';
+import { hasGrown, readFamily } from '../store/inner-workflows.js';
 import { readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { findEvents } from '../store/step-inputs.js';
 import type { Made } from '../store/submit-jobs.js';
@@ -84,12 +85,14 @@ export class StepAdder {
     const now = leader.clock.now();
     const events = await this.eventsOf(id, drafts);
     const plan = planAddition(drafts, { known, joiners, lastPlace: beside.lastPlace, events }, now);
+    const reach = addition.reachOf(workflow, new Set(drafts.map(({ name }) => name)));
+    const family = hasGrown(workflow, reach) ? await readFamily(leader.hot, id) : [];
     const stored = {
       ...{ workflow: id, tenant, job: by.jobId, fence: by.fence, joiners },
       ...{ steps: plan.steps, edges: plan.edges },
-      ...addition.reachOf(workflow, new Set(drafts.map(({ name }) => name))),
+      ...reach,
     };
-    await executor.addSteps(stored, plan.skipped, made, now).catch((error: unknown) => {
+    await executor.addSteps(stored, family, plan.skipped, made, now).catch((error: unknown) => {
       throw error instanceof NotOwnedError ? stale(by) : error;
     });
     if (workflow.held) this.onHeld();
@@ -159,7 +162,7 @@ async function inOrder<D extends Draft>(
 function mustFit(beside: Beside, drafts: readonly Draft[], joiners: number): void {
   const errors: FieldError[] = [];
   const edges = drafts.reduce((sum, { after }) => sum + after.length + joiners, beside.edges);
-  const steps = beside.steps + drafts.length;
+  const steps = drafts.reduce((sum, { inner }) => sum + 1 + (inner?.steps.length ?? 0), beside.steps);
   if (steps > MOST_STEPS)
     errors.push({
       pointer: '/jobs',

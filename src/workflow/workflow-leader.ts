@@ -32,6 +32,8 @@ export interface WorkflowLeader {
   /** Whether the term is over. */
   readonly isOver: boolean;
   readonly hot: Pool;
+  /** For counts of jobs, which may take longer. */
+  readonly pool: Pool;
   readonly clock: Clock;
   readonly config: Config;
   readonly log: Log;
@@ -58,8 +60,12 @@ export interface WorkflowLeader {
   admit(jobs: readonly Waiting[]): Promise<void>;
   /** Adds new jobs that were written to the backlog, and counts them for the quota of their tenant. */
   admitNew(jobs: readonly Waiting[]): Promise<void>;
-  /** Counts jobs that moved to the live table or to `later`, for the quota of their tenant. */
-  readonly addedJobs: { note(tenant: string, live: number, later: number): void };
+  readonly addedJobs: {
+    /** Counts jobs that moved to the live table or to `later`, for the quota of their tenant. */
+    note(tenant: string, live: number, later: number): void;
+    /** Whether the tenant may have a quota of jobs. */
+    mayCount(tenant: string): boolean;
+  };
   /** Takes the turn of a job if it is free, which also removes it from the backlog. */
   tryTurn(jobId: string): boolean;
   /** Waits for the turn of a job and takes it. */

@@ -48,8 +48,9 @@ export class Workflows {
     this.adder = new StepAdder(leader, this.executor, () => this.sweeper.wake());
     const inner = new InnerWorkflows(leader, {
       retry: (workflow, held) => this.retryFailed(workflow, { held }),
-      onStored: (tenant, jobs, startBefore) => {
-        this.onReopened(tenant, jobs, startBefore);
+      onStored: (startBefore) => {
+        // Its jobs are counted where they are stored.
+        this.onReopened('', 0, startBefore);
         this.executor.wake();
         // It is on hold if the workflow around it is.
         this.sweeper.wake();

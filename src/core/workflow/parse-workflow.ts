@@ -352,7 +352,10 @@ const NO_INPUT = { none: 'a workflow inside another one has no input' };
 
 type InnerForm = Omit<WorkflowForm, 'name' | 'key'> & { readonly name?: string };
 
-/** The steps of a workflow and of those inside it, unchecked. What cannot be read is left out, and refused when it is checked. */
+/**
+ * The steps of a workflow and of those inside it, unchecked; throws INVALID_REQUEST if there are too many of them. What cannot be
+ * read is left out, and refused when it is checked.
+ */
 export async function allSteps(
   jobs: Readonly<Record<string, unknown>>,
   limits: Pick<WorkflowContext, 'maxDepth'>,
@@ -362,7 +365,7 @@ export async function allSteps(
   for (let depth = 1; level.length > 0; depth++) {
     const below: Readonly<Record<string, unknown>>[] = [];
     for (const step of level.flatMap((each) => Object.values(each))) {
-      all.push(step);
+      if (all.push(step) > MOST_STEPS) throw invalid([{ pointer: '/jobs', detail: TOO_MANY }]);
       if (depth === MOST_DEPTH || !isPlainObject(step) || step.workflow === undefined) continue;
       below.push(await jobsInside(textOf(step.workflow), limits));
     }
@@ -391,6 +394,8 @@ async function jobsInside(
     throw error;
   }
 }
+
+const TOO_MANY = `has more than ${MOST_STEPS} steps, with those of the workflows inside it`;
 
 function submissionOf({ after, runIf, wait, workflow, ...submission }: Step): object {
   return submission;

@@ -50,6 +50,7 @@ provenByRemoval('adding-fence', 'an attempt that was replaced adds steps to its 
     delayMs: 0,
     wait: null,
     inner: null,
+    innerSteps: 0,
     wakeAt: null,
     refers: false,
     held: false,

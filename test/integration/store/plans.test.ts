@@ -51,7 +51,7 @@ import { forgetOld } from '../../../src/store/forget-old.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
 import { holdWorkflow, parkSteps, unparkSteps } from '../../../src/store/hold-workflow.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
-import { readInnerGraph, tieInner } from '../../../src/store/inner-workflows.js';
+import { readFamily, readInnerGraph, shareReach, tieInner } from '../../../src/store/inner-workflows.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
 import { Stride } from '../../../src/store/job-search.js';
 import { keepJobs, readJobsOfDay, readOlderThan } from '../../../src/store/keep-history.js';
@@ -314,6 +314,7 @@ async function additionOfOne(): Promise<Addition> {
     runIf: 'all-succeeded',
     wait: null,
     inner: null,
+    innerSteps: 0,
     wakeAt: null,
     refers: false,
     held: false,
@@ -394,6 +395,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'forget-workflows': (db) => forgetWorkflows(db, TERM, 0),
   'read-inner-graph': (db) => readInnerGraph(db, ID),
   'tie-inner-workflow': (db) => tieInner(db, TERM, ID, ID, 1),
+  'read-workflow-family': (db) => readFamily(db, ID),
+  'share-reach': (db) => shareReach(db, TERM, [ID], { queues: ['mail'], tasks: ['send'] }),
   'read-adder': (db) => readAdder(db, TENANT, ID, ID),
   'read-steps-beside': (db) => readBeside(db, ID, ['a']),
   'read-joiners': (db) => readJoiners(db, ID),

@@ -284,6 +284,62 @@ describe('a workflow as a step of another', () => {
   });
 });
 
+describe('the limits of a tenant', () => {
+  const wide = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`s${i}`, { task: 'note' }]));
+
+  it('hold for the steps of a workflow together with those inside', async () => {
+    const user = node.newTenant();
+    const [a, b, c, d] = [1, 2, 3, 4].map(() => inner(wide(2_000)));
+    const jobs = { a, b, c, d, e: inner({ f: inner(wide(2_000)) }) };
+    const refused = { status: 422, body: { errors: [{ pointer: '/jobs' }] } };
+    expect(await user.ask('POST', '/v1/workflows', { body: { name: 'test', jobs } })).toMatchObject(refused);
+    expect(await user.ask('PUT', '/v1/workflow-definitions/test', { body: { jobs } })).toMatchObject(refused);
+  });
+
+  it('hold for what is added together with what is inside already', async () => {
+    const user = node.newTenant();
+    const statuses: number[] = [];
+    const add = task('add', {}, async (_: unknown, { jobId, fence }) => {
+      for (const count of [2_500, 1_900]) {
+        const body = { by: { jobId, fence }, jobs: { more: inner(wide(count), ['never']) } };
+        statuses.push((await user.ask('POST', `/v1/workflows/${id}/jobs`, { body })).status);
+      }
+    });
+    const never = { wait: { event: 'never', timeout: '1d' } };
+    const jobs = { a: { task: 'add', after: ['go'] }, go: { wait: { event: 'go', timeout: '1d' } }, never };
+    const { id } = await submit(user, {
+      ...jobs,
+      ...Object.fromEntries([1, 2, 3, 4].map((i) => [`sub${i}`, inner(wide(2_000), ['never'])])),
+    });
+    await user.work([add]);
+    await user.get('POST', `/v1/workflows/${id}/events`, { body: { event: 'go' } });
+    await until(() => statuses.length === 2);
+    expect(statuses).toEqual([422, 201]);
+    await user.get('POST', `/v1/workflows/${id}/cancel`);
+  });
+
+  it.each([
+    ['liveJobs', { a: step('a'), b: step('b'), c: step('c') }],
+    ['laterJobs', { slow: step('slow'), b: step('b', ['slow']), c: step('c', ['slow']) }],
+  ])(
+    '%s: a step whose workflow has no room fails, and is started by a retry when there is room',
+    async (quota, jobs) => {
+      const { user, door } = await noting();
+      await node.get('POST', '/v1/tenants', { body: { id: user.tenant, quotas: { [quota]: 2 } } });
+      const submitted = await submit(user, { sub: inner(jobs) });
+      const failed = await workflowEnd(user, submitted);
+      expect(statesOf(failed)).toEqual({ sub: 'failed' });
+      const job = await user.job(failed.jobs.sub!.id);
+      expect(job.error?.code).toBe('QUOTA_EXCEEDED');
+      await node.get('PATCH', `/v1/tenants/${user.tenant}`, { body: { quotas: { [quota]: 4 } } });
+      await user.get('POST', `/v1/workflows/${submitted.id}/retry`);
+      door.open();
+      expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    },
+  );
+});
+
 describe('a workflow on hold', () => {
   const steer = (user: TestTenant, { id }: { readonly id: string }, verb: 'hold' | 'release') =>
     user.get<Workflow>('POST', `/v1/workflows/${id}/${verb}`);
