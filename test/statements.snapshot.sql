@@ -3514,8 +3514,8 @@ LEFT JOIN LATERAL (
 WHERE s.workflow = $1::uuid ORDER BY s.place;
 
 -- read-inner-graph
-SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s
-WHERE s.id = $1::uuid AND s.outcome IS NULL AND s.released AND s.wake_at IS NOT NULL;
+SELECT s.inner_graph AS graph, s.inner_workflow AS inner, s.released AND s.wake_at IS NOT NULL AS "isDue"
+FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL;
 
 -- read-job
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,

@@ -7,8 +7,8 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 const READ_INNER = statement(
   'read-inner-graph',
   `
-    SELECT s.inner_graph AS graph, s.inner_workflow AS inner FROM punctual.steps s
-    WHERE s.id = $1::uuid AND s.outcome IS NULL AND s.released AND s.wake_at IS NOT NULL`,
+    SELECT s.inner_graph AS graph, s.inner_workflow AS inner, s.released AND s.wake_at IS NOT NULL AS "isDue"
+    FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL`,
 );
 
 /** A step that starts a workflow. */
@@ -17,12 +17,14 @@ export interface InnerRow extends Record<string, unknown> {
   readonly graph: string;
   /** The workflow that it has started; null if it is to start one. */
   readonly inner: string | null;
+  /** Whether it is to start it now. */
+  readonly isDue: boolean;
 }
 
 /** What a step starts; null if it is not to start anything now. */
 export async function readInnerGraph(db: Queryable, step: string): Promise<InnerRow | null> {
   const [row] = await run<InnerRow>(db, READ_INNER, [step]);
-  return row ?? null;
+  return row?.isDue ? row : null;
 }
 
 const TIE_INNER = leaderStatement(
