@@ -40,7 +40,7 @@ it.each<[string, Record<string, unknown>, string, string]>([
   ['an unknown policy of DST', { dst: { gap: 'fall' } }, '/dst/gap', '"shift"'],
   ['an unknown field', { tsk: 'work' }, '/tsk', 'known'],
   ['a bound that is no bound', { lateAfter: '1ms' }, '/lateAfter', '1s'],
-  ['neither task nor target', { task: undefined }, '/task', 'either'],
+  ['nothing to run', { task: undefined }, '/task', 'one of "task", "target", "workflow" and "batch"'],
   ['a priority out of range', { priority: 10 }, '/priority', '1 to 9'],
   ['a key, which would be the same for every job', { key: 'once' }, '/key', 'known'],
   ['a name with a space', { name: 'a b' }, '/name', 'letters'],
