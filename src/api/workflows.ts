@@ -123,69 +123,18 @@ export const workflowRoutes: readonly Route[] = [
       return leftMs === 0 ? get(NEVER) : call.wait('results', get);
     },
   }),
-  route({
-    id: 'cancelWorkflow',
-    audit: 'workflow.cancel',
-    method: 'POST',
-    path: '/v1/workflows/:id/cancel',
-    tag: 'workflows',
-    summary:
-      'Cancel a workflow: steps that have not started never do, running ones are cancelled. It ends when all of them have.',
-    scope: 'submit',
-    params: IdPath,
-    answers: { 200: WorkflowSchema },
-    idempotent: true,
-    run: async ({ node, caller, params: { id }, call }) => {
-      const shard = node.shardOf(caller.tenant);
-      await mustRead(shard, caller, id);
-      const { workflows } = await shard.leader();
-      return answerAfter(shard, caller, id, call, (requested) =>
-        workflows.cancel(caller.tenant, id, requested),
-      );
-    },
-  }),
-  route({
-    id: 'holdWorkflow',
-    audit: 'workflow.hold',
-    method: 'POST',
-    path: '/v1/workflows/:id/hold',
-    tag: 'workflows',
-    summary:
-      'Hold a workflow: no step starts until it is released. Running steps finish; waits for events and times still end.',
-    scope: 'submit',
-    params: IdPath,
-    answers: { 200: WorkflowSchema },
-    idempotent: true,
-    run: async ({ node, caller, params: { id }, call }) => {
-      const shard = node.shardOf(caller.tenant);
-      await mustRead(shard, caller, id);
-      const { workflows } = await shard.leader();
-      return answerAfter(shard, caller, id, call, (requested) =>
-        workflows.hold(caller.tenant, id, requested),
-      );
-    },
-  }),
-  route({
-    id: 'releaseWorkflow',
-    audit: 'workflow.release',
-    method: 'POST',
-    path: '/v1/workflows/:id/release',
-    tag: 'workflows',
-    summary:
-      'Release a workflow that is on hold: what would have started meanwhile starts. Jobs that are on hold by themselves stay so.',
-    scope: 'submit',
-    params: IdPath,
-    answers: { 200: WorkflowSchema },
-    idempotent: true,
-    run: async ({ node, caller, params: { id }, call }) => {
-      const shard = node.shardOf(caller.tenant);
-      await mustRead(shard, caller, id);
-      const { workflows } = await shard.leader();
-      return answerAfter(shard, caller, id, call, (requested) =>
-        workflows.release(caller.tenant, id, requested),
-      );
-    },
-  }),
+  steering(
+    'cancel',
+    'Cancel a workflow: steps that have not started never do, running ones are cancelled. It ends when all of them have.',
+  ),
+  steering(
+    'hold',
+    'Hold a workflow: no step starts until it is released. Running steps finish; waits for events and times still end.',
+  ),
+  steering(
+    'release',
+    'Release a workflow that is on hold: what would have started meanwhile starts. Jobs that are on hold by themselves stay so.',
+  ),
   route({
     id: 'retryWorkflow',
     audit: 'workflow.retry',
@@ -250,6 +199,30 @@ export const workflowRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** A route that steers a workflow and needs nothing but its id. */
+function steering(verb: 'cancel' | 'hold' | 'release', summary: string): Route {
+  return route({
+    id: `${verb}Workflow`,
+    audit: `workflow.${verb}`,
+    method: 'POST',
+    path: `/v1/workflows/:id/${verb}`,
+    tag: 'workflows',
+    summary,
+    scope: 'submit',
+    params: IdPath,
+    answers: { 200: WorkflowSchema },
+    idempotent: true,
+    run: async ({ node, caller, params: { id }, call }) => {
+      const shard = node.shardOf(caller.tenant);
+      await mustRead(shard, caller, id);
+      const { workflows } = await shard.leader();
+      return answerAfter(shard, caller, id, call, (requested) =>
+        workflows[verb](caller.tenant, id, requested),
+      );
+    },
+  });
+}
 
 /** Answers with the workflow after something was done to it. */
 function answerAfter(
