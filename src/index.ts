@@ -49,6 +49,7 @@ export {
   schedule,
   type TaskScheduleEntry,
 } from './client/schedules-as-code.js';
+export { Secrets, type SigningSecretOptions, SigningSecrets } from './client/secrets.js';
 export { BulkError } from './client/task-submission.js';
 export { type TaskChanges, Tasks } from './client/tasks.js';
 export type { TransactionClient } from './client/transaction-client.js';
@@ -63,10 +64,12 @@ export {
 } from './client/workflow-handle.js';
 export type { Batch, BatchMember, BatchState, BatchSummary, OnMemberFailure } from './core/batch.js';
 export type { SubmitOptions, TaskOrName } from './core/build-submission.js';
+export type { CallResult } from './core/call-result.js';
 export type { Duration } from './core/duration.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
 export type { EventFilter, EventKind, EventType, PunctualEvent } from './core/events.js';
 export type { WorkerGateway } from './core/gateway.js';
+export { type HttpCall, http } from './core/http-target.js';
 export type {
   Attempt,
   AttemptOutcome,
@@ -85,6 +88,7 @@ export type {
   Progress,
   RelativeList,
   RetryInput,
+  SecretReference,
   SubmittedJob,
   Target,
 } from './core/job.js';
@@ -92,6 +96,7 @@ export type { KeyMode, Repetition } from './core/keys.js';
 export type { Log } from './core/log.js';
 export type { RateText as Rate, RateView } from './core/rate.js';
 export type { Overlap, ScheduleDefinition } from './core/schedule.js';
+export type { NewSigningSecret, SecretInput, SecretView, SigningSecretView } from './core/secret.js';
 export type { SchemaInput, SchemaOutput, StandardSchema } from './core/standard-schema.js';
 export {
   type AnyTask,
@@ -108,6 +113,13 @@ export {
   task,
 } from './core/task.js';
 export type { KeyPath, TaskDefinition } from './core/task-definition.js';
+export {
+  type VerifiedWebhook,
+  type VerifyWebhookOptions,
+  verifyWebhook,
+  WebhookError,
+  type WebhookHeaders,
+} from './core/webhook.js';
 export type {
   Assignment,
   BackfillAnswer,
@@ -117,6 +129,8 @@ export type {
   RedriveAnswer,
   RefusedJob,
   ScheduleView,
+  SecretsAnswer,
+  SecretsRequest,
   StatsView,
   StoredLogLine,
   TaskView,

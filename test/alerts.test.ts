@@ -12,7 +12,14 @@ it('the alert rules ask for metrics that exist, by labels that they have', async
   const figures: Figures = {
     totals: {
       ...{ running: 1, waiting: 1, ready: 1, unserved: 1, workers: 1, slots: 1 },
-      ...{ batchesWaiting: 1, batchesRunning: 1, slotsKept: 1, endsPending: 1 },
+      ...{
+        batchesWaiting: 1,
+        batchesRunning: 1,
+        slotsKept: 1,
+        endsPending: 1,
+        originsOpen: 0,
+        originsPaused: 0,
+      },
     },
     workflows: { time: histogram, release: histogram },
     queues: [{ queue: 'mail', ready: 1, running: 1, unserved: 1, oldestReadyMs: 1 }],

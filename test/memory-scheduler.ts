@@ -14,6 +14,8 @@ import type {
   ProgressReport,
   ReportAnswer,
   ReportRequest,
+  SecretsAnswer,
+  SecretsRequest,
   SessionKey,
   TaskInput,
   WorkerRegistration,
@@ -27,6 +29,7 @@ type Call =
   | 'heartbeat'
   | 'claim'
   | 'report'
+  | 'secrets'
   | 'progress'
   | 'log'
   | 'addSteps'
@@ -38,6 +41,8 @@ type Fault = { readonly error: PunctualError; readonly when: 'before' | 'after' 
 /** The other end of the worker protocol, in memory: hands out what a test gives it and remembers what it is told. */
 export class MemoryScheduler implements WorkerGateway {
   readonly triesAtOnce = 1;
+  readonly secretValues = new Map<string, string>();
+  readonly signingSecrets: string[] = [];
   epoch = 1;
   shard = 0;
   heartbeatInterval = '20ms';
@@ -54,6 +59,9 @@ export class MemoryScheduler implements WorkerGateway {
   readonly additions: StepAddition[] = [];
   readonly left: string[] = [];
   readonly published: TaskInput[] = [];
+  readonly secretsAsked: SecretsRequest[] = [];
+  /** The secrets that it keeps; null for one that cannot decrypt them. */
+  secretsKept: SecretsAnswer | null = { values: {}, signing: [] };
   /** Everything in the order in which it arrived. */
   readonly calls: Call[] = [];
   readonly accepted = new Map<string, AttemptResult>();
@@ -220,6 +228,12 @@ export class MemoryScheduler implements WorkerGateway {
       this.additions.push(addition);
       return { workflow, jobs: {} };
     });
+  }
+
+  async secrets(_session: SessionKey, request: SecretsRequest): Promise<SecretsAnswer> {
+    this.secretsAsked.push(request);
+    if (!this.secretsKept) throw new PunctualError('SECRETS_UNAVAILABLE', 'There is no master key.');
+    return this.secretsKept;
   }
 
   publish(task: TaskInput): Promise<void> {

@@ -46,6 +46,10 @@ ON CONFLICT (signature) DO NOTHING;
 -- add-queues
 SELECT tenant, name, quota FROM punctual.add_queues($1::text[], $2::text[], $3::bigint, $4::bigint);
 
+-- add-signing-secret
+INSERT INTO punctual.signing_secrets AS s (tenant, id, key_id, sealed, created_at) VALUES ($1, $2::uuid, $3, $4, $5)
+RETURNING s.tenant, s.id, s.created_at, s.expires_at, s.key_id AS "keyId", s.sealed;
+
 -- add-stale
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -627,9 +631,38 @@ SELECT u.tenant, (
     SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
 FROM unnest($1::text[]) u(tenant);
 
+-- count-origins
+SELECT u.tenant, (
+  SELECT count(*) FROM (
+    SELECT 1 FROM punctual.needs n
+    WHERE n.tenant = u.tenant AND n.target = 'http' AND n.handler NOT LIKE 'bucket:%' LIMIT $2) own) AS origins
+FROM unnest($1::text[]) u(tenant);
+
 -- count-schedules
 SELECT count(*) AS schedules FROM (
 SELECT 1 FROM punctual.schedules s WHERE s.tenant = $1::text AND s.deleted_at IS NULL LIMIT $2::bigint) counted;
+
+-- count-secrets-by-key
+WITH RECURSIVE ids AS (
+  (SELECT s.key_id FROM punctual.secrets s ORDER BY s.key_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT s.key_id FROM punctual.secrets s WHERE s.key_id > i.key_id ORDER BY s.key_id LIMIT 1)
+  FROM ids i WHERE i.key_id IS NOT NULL
+)
+SELECT i.key_id AS "keyId", (
+    SELECT count(*) FROM (SELECT FROM punctual.secrets s WHERE s.key_id = i.key_id LIMIT 10000) c) AS values
+FROM ids i WHERE i.key_id IS NOT NULL LIMIT 100;
+
+-- count-signing-secrets-by-key
+WITH RECURSIVE ids AS (
+  (SELECT s.key_id FROM punctual.signing_secrets s ORDER BY s.key_id LIMIT 1)
+  UNION ALL
+  SELECT (SELECT s.key_id FROM punctual.signing_secrets s WHERE s.key_id > i.key_id ORDER BY s.key_id LIMIT 1)
+  FROM ids i WHERE i.key_id IS NOT NULL
+)
+SELECT i.key_id AS "keyId", (
+    SELECT count(*) FROM (SELECT FROM punctual.signing_secrets s WHERE s.key_id = i.key_id LIMIT 10000) c) AS values
+FROM ids i WHERE i.key_id IS NOT NULL LIMIT 100;
 
 -- count-task-change
 UPDATE punctual.task_changes SET version = version + 1 WHERE id = 1 RETURNING version;
@@ -718,6 +751,14 @@ UPDATE punctual.schedules s SET fire_at = NULL, changed_at = $3::bigint, changed
   version = s.version + 1
 WHERE s.id = $1::uuid AND s.version = $2 AND s.deleted_at IS NULL
 RETURNING s.id;
+
+-- delete-secret
+DELETE FROM punctual.secrets s WHERE s.tenant = $1 AND s.name = $2 RETURNING s.tenant, s.name, s.version, s.origins,
+  s.created_at, s.created_by, s.changed_at, s.changed_by;
+
+-- delete-signing-secret
+DELETE FROM punctual.signing_secrets s WHERE s.tenant = $1 AND s.id = $2::uuid AND
+(s.expires_at IS NULL OR s.expires_at > $3::bigint) RETURNING s.tenant, s.id, s.created_at, s.expires_at;
 
 -- delete-task
 DELETE FROM punctual.tasks WHERE tenant = $1 AND name = $2;
@@ -909,8 +950,12 @@ answer AS (
 
 -- ensure-lease
 INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
-SELECT $1, 0, '', '', 'epoch' WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WHERE shard = $1)
+SELECT $1, coalesce((SELECT max(epoch) FROM punctual.terms WHERE shard = $1), 0), '', '', 'epoch'
+WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WHERE shard = $1)
 ON CONFLICT DO NOTHING;
+
+-- expire-signing-secrets
+UPDATE punctual.signing_secrets s SET expires_at = least(s.expires_at, $2::bigint) WHERE s.tenant = $1;
 
 -- find-answer
 SELECT i.request, i.status, i.location, i.answer, i.ids FROM punctual.idempotency i
@@ -1926,6 +1971,10 @@ FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 SELECT u.place, n.id, n.used_at AS "usedAt" FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
 JOIN punctual.needs n ON n.signature = u.signature;
 
+-- find-origin-limits
+SELECT tenant, origin, concurrency, rate_limit, rate_per, rate_burst FROM punctual.origin_limits WHERE tenant = $1
+  AND origin = $2;
+
 -- find-outbox
 SELECT o.job FROM punctual.outbox o WHERE o.job = ANY($1::uuid[]);
 
@@ -2130,6 +2179,11 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
   punctual.schedules s WHERE s.tenant = $1 AND s.name = $2 AND s.deleted_at IS NOT NULL
    ORDER BY s.deleted_at DESC LIMIT 1)
   LIMIT 1;
+
+-- find-secret
+SELECT s.tenant, s.name, s.version, s.origins, s.created_at, s.created_by, s.changed_at, s.changed_by, (SELECT
+  count(*) FROM punctual.secrets a WHERE a.tenant = $1) AS stock
+FROM (SELECT 1) one LEFT JOIN punctual.secrets s ON s.tenant = $1 AND s.name = $2;
 
 -- find-segments
 WITH RECURSIVE segment AS (
@@ -2436,6 +2490,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       $5::int))
   RETURNING 1
 ), answer AS (SELECT count(*) AS forgotten FROM forgotten) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- forget-signing-secrets
+DELETE FROM punctual.signing_secrets s WHERE s.tenant = $1 AND s.expires_at <= $2::bigint;
 
 -- forget-silent-nodes
 DELETE FROM punctual.nodes WHERE last_seen < $1;
@@ -2804,6 +2861,38 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- ledger-known-since
 SELECT ledger_known_since AS at FROM punctual.cluster;
 
+-- limit-origin
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.origin_limits AS l (tenant, origin, concurrency, rate_limit, rate_per, rate_burst,
+    changed_at)
+  SELECT $4::text, $5::text, $6::int, $7::int, $8::bigint, $9::int, $10::bigint
+  WHERE EXISTS (SELECT 1 FROM term) AND (
+    EXISTS (SELECT 1 FROM punctual.origin_limits WHERE tenant = $4::text AND origin = $5::text)
+    OR (SELECT count(*) FROM punctual.origin_limits WHERE tenant = $4::text) < 1000)
+  ON CONFLICT (tenant, origin) DO UPDATE SET concurrency = excluded.concurrency, rate_limit = excluded.rate_limit,
+    rate_per = excluded.rate_per, rate_burst = excluded.rate_burst, changed_at = excluded.changed_at
+  RETURNING tenant, origin, concurrency, rate_limit, rate_per, rate_burst
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- limit-origin-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  INSERT INTO punctual.origin_limits AS l (tenant, origin, concurrency, rate_limit, rate_per, rate_burst,
+    changed_at)
+  SELECT $4::text, $5::text, $6::int, $7::int, $8::bigint, $9::int, $10::bigint
+  WHERE EXISTS (SELECT 1 FROM term) AND (
+    EXISTS (SELECT 1 FROM punctual.origin_limits WHERE tenant = $4::text AND origin = $5::text)
+    OR (SELECT count(*) FROM punctual.origin_limits WHERE tenant = $4::text) < 1000)
+  ON CONFLICT (tenant, origin) DO UPDATE SET concurrency = excluded.concurrency, rate_limit = excluded.rate_limit,
+    rate_per = excluded.rate_per, rate_burst = excluded.rate_burst, changed_at = excluded.changed_at
+  RETURNING tenant, origin, concurrency, rate_limit, rate_per, rate_burst
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $11::uuid, $12::bigint, $13::text, $14::uuid, $15::text, $16::text, $17::text, $18::text,
+    $19::text, $20::text, $21::json, $22::json, $23::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- limit-queue
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -3012,6 +3101,10 @@ SELECT id, url, version, last_seen AS "lastSeen" FROM (
   SELECT * FROM punctual.nodes ORDER BY last_seen DESC LIMIT 1000) n
 ORDER BY started_at, id;
 
+-- list-origin-limits
+SELECT tenant, origin, concurrency, rate_limit, rate_per, rate_burst FROM punctual.origin_limits WHERE tenant = $1
+  AND origin > $2 ORDER BY origin LIMIT $3::int + 1;
+
 -- list-queues
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at, debt FROM punctual.queues WHERE tenant = $1 AND name > $2 ORDER BY name LIMIT $3::int + 1;
@@ -3045,6 +3138,19 @@ LEFT JOIN LATERAL (
        WHERE s.tenant = $1 AND s.name > $3 AND s.deleted_at IS NULL ORDER BY s.name LIMIT $4::int + 1) s
      OFFSET 0) r) s WINDOW in_order AS (ORDER BY name)) t
   WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY name;
+
+-- list-secrets
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT s.tenant, s.name, s.version, s.origins, s.created_at, s.created_by, s.changed_at, s.changed_by,
+    coalesce(octet_length(s.origins::text), 0) + 256 AS bytes FROM punctual.secrets s
+ WHERE s.tenant = $1 AND s.name > $2 ORDER BY s.name LIMIT $3::int + 1) s WINDOW in_order AS (ORDER BY name)) t
+WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
+
+-- list-signing-secrets
+SELECT s.tenant, s.id, s.created_at, s.expires_at FROM punctual.signing_secrets s
+WHERE s.tenant = $1 AND (s.expires_at IS NULL OR s.expires_at > $2::bigint) ORDER BY s.id DESC LIMIT 5;
 
 -- list-tasks
 SELECT * FROM (
@@ -3132,6 +3238,12 @@ FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, holder)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key AND k.job = u.holder
 ORDER BY k.tenant, k.key FOR UPDATE OF k;
 
+-- lock-secrets
+SELECT pg_advisory_xact_lock(hashtextextended('punctual secrets ' || $1, 0));
+
+-- lock-signing-secrets
+SELECT pg_advisory_xact_lock(hashtextextended('punctual signing secrets ' || $1, 0));
+
 -- lock-usage
 SELECT u.live, u.later, u.counted_at AS "countedAt", u.count_ms AS "countMs",
   t.quota_live_jobs AS "liveJobs", t.quota_later_jobs AS "laterJobs",
@@ -3143,16 +3255,16 @@ WHERE u.tenant = $1::text FOR UPDATE OF u;
 SELECT pg_advisory_xact_lock(hashtextextended('punctual workflow definitions ' || $1, 0));
 
 -- look-at-lease
-  SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
-    (extract(epoch FROM l.expires_at) * 1000)::bigint AS "expiresAt",
-    l.expires_at < clock_timestamp() AS expired,
+  SELECT coalesce(l.epoch, 0) AS epoch, coalesce(l.holder, '') AS holder, coalesce(l.holder_url, '') AS "holderUrl",
+    coalesce((extract(epoch FROM l.expires_at) * 1000)::bigint, 0) AS "expiresAt",
+    coalesce(l.expires_at < clock_timestamp(), true) AS expired,
     (
 l.session_pid IS NOT NULL AND l.session_start IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM pg_stat_activity a
   WHERE a.pid = l.session_pid AND (a.backend_start = l.session_start OR a.backend_start IS NULL))) AS "sessionGone",
     (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
     (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint AS "serverStartedAt"
-  FROM punctual.leases l WHERE l.shard = $1;
+  FROM (SELECT $1::int AS shard) asked LEFT JOIN punctual.leases l USING (shard);
 
 -- look-back
 SELECT
@@ -3466,14 +3578,17 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
   WHERE s.bytes_before < $3;
 
 -- read-edges
-SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
-  s.outcome, s.delay_ms AS "delayMs", s.wait, s.inner_graph IS NOT NULL AS inner, s.refers
+SELECT string_agg(e.n::text, ' ') AS ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
+  s.ok, s.bad, s.released, s.outcome, s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS
+    inner,
+  s.refers
 FROM (
   SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
   CROSS JOIN LATERAL (
     SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
   ORDER BY u.n, e.child LIMIT $3) e
-JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child;
+JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
+GROUP BY s.id;
 
 -- read-ended-members
 SELECT h.id, h.state FROM unnest($2::uuid[]) u(id)
@@ -3624,7 +3739,12 @@ SELECT h.* FROM punctual.batches b CROSS JOIN LATERAL unnest(b.members) m(id) CR
 WHERE b.id = ANY($1::uuid[]);
 
 -- read-needs
-SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[]);
+SELECT n.id, n.tenant, n.target, n.handler, n.labels, l.concurrency, l.rate_limit, l.rate_per, l.rate_burst
+FROM punctual.needs n
+LEFT JOIN LATERAL (
+  SELECT * FROM punctual.origin_limits o
+  WHERE n.target = 'http' AND o.tenant = n.tenant AND o.origin = n.handler LIMIT 1) l ON true
+WHERE n.id = ANY($1::int[]);
 
 -- read-older-batches
 SELECT w.id, w.tenant, w.ended_at AS "endedAt", cardinality(w.members) AS size FROM punctual.batches w
@@ -3747,16 +3867,29 @@ LEFT JOIN LATERAL (
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
   WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
 
+-- read-sealed-secrets
+SELECT s.tenant, s.name, s.version, s.key_id AS "keyId", s.sealed, s.origins FROM punctual.secrets s
+WHERE s.tenant = $1 AND s.name = ANY ($2::text[]);
+
+-- read-sealed-signing-secrets
+SELECT s.tenant, s.id, s.created_at, s.expires_at, s.key_id AS "keyId", s.sealed FROM punctual.signing_secrets s
+WHERE s.tenant = $1 AND (s.expires_at IS NULL OR s.expires_at > $2::bigint) ORDER BY s.id DESC LIMIT 5;
+
+-- read-secrets-of-key
+SELECT s.tenant, s.name::text AS name, s.version AS version, s.key_id AS "keyId", s.sealed FROM punctual.secrets s
+WHERE s.key_id = $1 AND (s.tenant, s.name) > ($2::text, $3::text)
+ORDER BY s.tenant, s.name LIMIT 200 FOR UPDATE SKIP LOCKED;
+
+-- read-signing-secrets-of-key
+SELECT s.tenant, s.id::text AS name, 1 AS version, s.key_id AS "keyId", s.sealed FROM punctual.signing_secrets s
+WHERE s.key_id = $1 AND (s.tenant, s.id) > ($2::text, $3::uuid)
+ORDER BY s.tenant, s.id LIMIT 200 FOR UPDATE SKIP LOCKED;
+
 -- read-sources
-SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-  w.steps_left AS "stepsLeft", w.failed, w.held, o.id AS "outerStep", o.workflow AS "outerWorkflow",
+SELECT s.id, s.bad,
   (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
 FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
-JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
--- The step that it is, unless that has started another one since.
-LEFT JOIN LATERAL (
-  SELECT o.id, o.workflow FROM punctual.steps o WHERE o.id = w.outer_step AND o.inner_workflow = w.id LIMIT 1) o ON
-    true;
+WHERE s.bad > 0 OR s.inner_workflow IS NOT NULL;
 
 -- read-step-hold
 SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
@@ -3912,6 +4045,9 @@ LEFT JOIN LATERAL (
 LEFT JOIN punctual.queues q ON q.id = m.queue
 ORDER BY s.id;
 
+-- read-target
+SELECT j.tenant, j.target FROM punctual.jobs j WHERE j.id = $2::uuid AND j.tenant = $1;
+
 -- read-task-changes
 SELECT c.version AS last, t.tenant, t.version, t.tasks FROM punctual.task_changes c
 LEFT JOIN LATERAL (
@@ -4053,6 +4189,15 @@ WITH RECURSIVE up AS (
 )
 SELECT d.id FROM down d;
 
+-- read-workflows-of-ends
+SELECT w.id, w.tenant, w.on_failure AS "onFailure", w.stopping, w.steps_left AS "stepsLeft", w.failed, w.held,
+  o.id AS "outerStep", o.workflow AS "outerWorkflow"
+FROM unnest($1::uuid[]) u(id) JOIN punctual.workflows w ON w.id BETWEEN u.id AND u.id
+-- The step that it is, unless that has started another one since.
+LEFT JOIN LATERAL (
+  SELECT o.id, o.workflow FROM punctual.steps o WHERE o.id = w.outer_step AND o.inner_workflow = w.id LIMIT 1) o ON
+    true;
+
 -- record-occurrences
 WITH recorded AS (
   INSERT INTO punctual.occurrences (schedule, at, by_hand, tenant, state, reason, job, late_after, until, count,
@@ -4139,6 +4284,16 @@ WITH refused AS (
   RETURNING o.tenant
 )
 INSERT INTO punctual.tallies (at, tenant, occurrences_missed) SELECT $4::bigint, tenant, 1 FROM refused;
+
+-- rekey-secrets
+UPDATE punctual.secrets s SET key_id = $1, sealed = u.sealed
+FROM unnest($2::text[], $3::text[], $4::bytea[]) u(tenant, name, sealed)
+WHERE s.tenant = u.tenant AND s.name = u.name;
+
+-- rekey-signing-secrets
+UPDATE punctual.signing_secrets s SET key_id = $1, sealed = u.sealed
+FROM unnest($2::text[], $3::uuid[], $4::bytea[]) u(tenant, name, sealed)
+WHERE s.tenant = u.tenant AND s.id = u.name;
 
 -- release-claims
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -4850,6 +5005,24 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE w.id = $5::uuid AND EXISTS (SELECT 1 FROM tied) RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- unlimit-origin
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  DELETE FROM punctual.origin_limits WHERE tenant = $4::text AND origin = $5::text AND EXISTS (SELECT 1 FROM term)
+  RETURNING tenant, origin, concurrency, rate_limit, rate_per, rate_burst
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- unlimit-origin-audited
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  DELETE FROM punctual.origin_limits WHERE tenant = $4::text AND origin = $5::text AND EXISTS (SELECT 1 FROM term)
+  RETURNING tenant, origin, concurrency, rate_limit, rate_per, rate_burst
+), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
+  subject, before, after, outcome)
+  SELECT $2::bigint, $6::uuid, $7::bigint, $8::text, $9::uuid, $10::text, $11::text, $12::text, $13::text,
+    $14::text, $15::text, $16::json, $17::json, $18::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+    FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- unpark-steps
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS MATERIALIZED (
@@ -4943,6 +5116,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   UPDATE punctual.batches b SET state = 'pending', started_at = NULL
   WHERE b.id = $4::uuid AND EXISTS (SELECT 1 FROM gone)
 ), answer AS (SELECT g.id FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- write-secret
+INSERT INTO punctual.secrets AS s (tenant, name, version, key_id, sealed, origins, created_at, created_by,
+  changed_at,
+  changed_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $7, $8)
+ON CONFLICT (tenant, name) DO UPDATE SET version = excluded.version, key_id = excluded.key_id, sealed =
+  excluded.sealed,
+  origins = excluded.origins, changed_at = excluded.changed_at, changed_by = excluded.changed_by
+RETURNING s.tenant, s.name, s.version, s.origins, s.created_at, s.created_by, s.changed_at, s.changed_by;
 
 -- write-task
 INSERT INTO punctual.tasks (tenant, name, definition, published_by, created_at, created_by, changed_at, changed_by)

@@ -7,8 +7,8 @@ import type {
   EndedWorkflow,
   PendingEnd,
   Portion,
-  ReadEdge,
-  ReadSource,
+  ReadPortion,
+  ReadWorkflow,
   StepCounts,
 } from '../src/store/workflow-portions.js';
 import { planAddition } from '../src/workflow/plan-addition.js';
@@ -39,7 +39,7 @@ export class ModelShard {
   private readonly mended = new Set<string>();
   private stepsLeft: number;
   private failed = 0;
-  stopping: ReadSource['stopping'] = null;
+  stopping: ReadWorkflow['stopping'] = null;
 
   /** With the steps that were added, and with these among the parents of those that joined. */
   readonly graph: ModelStep[];
@@ -141,26 +141,22 @@ export class ModelShard {
     this.outbox.set(id, { job: id, workflow: WORKFLOW, state, finishedAt: 0, place: null });
   }
 
-  read(ends: readonly PendingEnd[], limit: number): { edges: ReadEdge[]; sources: ReadSource[] } {
+  read(ends: readonly PendingEnd[], limit: number): ReadPortion {
     const edges = ends.flatMap(({ job, place }, i) =>
       (this.children.get(job) ?? [])
         .filter((child) => place === null || child > place)
-        .map((child): ReadEdge => ({ n: i + 1, ...this.steps.get(child)! })),
+        .map((child) => ({ n: i + 1, child: { ...this.steps.get(child)! } })),
     );
-    const workflow = {
-      workflow: WORKFLOW,
-      tenant: 't',
-      state: 'running',
-      onFailure: this.onFailure,
-    } as const;
-    const sources = ends.map(
-      ({ job: id }): ReadSource => ({
-        ...{ id, bad: this.steps.get(id)!.bad, ...workflow, running: 'finish', stopping: this.stopping },
-        ...{ stepsLeft: this.stepsLeft, failed: this.failed, held: false },
-        ...{ outerStep: null, outerWorkflow: null, innerRunning: null },
-      }),
-    );
-    return { edges: edges.slice(0, limit), sources };
+    const sources = ends.flatMap(({ job: id }) => {
+      const { bad } = this.steps.get(id)!;
+      return bad > 0 ? [{ id, bad, innerRunning: null }] : [];
+    });
+    const { onFailure, stopping, stepsLeft, failed } = this;
+    const workflow: ReadWorkflow = {
+      ...{ id: WORKFLOW, tenant: 't', onFailure, stopping, stepsLeft, failed, held: false },
+      ...{ outerStep: null, outerWorkflow: null },
+    };
+    return { edges: edges.slice(0, limit), sources, workflows: [workflow] };
   }
 
   /** Lets steps run again as the statement does; they succeed then. */

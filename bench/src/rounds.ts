@@ -17,6 +17,7 @@ import type { Context } from './scenario.js';
 import { runSlice } from './slices/run-slice.js';
 import type { SliceResult, SliceTask, SystemName } from './slices/slice.js';
 import { mean, rounded, spread } from './statistics.js';
+import { undiciVersion } from './systems/bare-calls.js';
 
 /** Systems take turns, so that a machine that becomes slower or faster does so for all. */
 export const ROUNDS = 2;
@@ -180,5 +181,6 @@ function averages(slices: readonly SliceResult[]): Readonly<Record<string, numbe
 }
 
 export function versionOf(system: SystemName): string {
+  if (system === 'bare-calls') return undiciVersion;
   return system.startsWith('punctual') ? productVersion : peerVersion(system as Peer);
 }

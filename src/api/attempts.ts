@@ -165,6 +165,7 @@ function toEnd(result: wire.AttemptResult, config: Config): AttemptEnd {
         error: cutError(result.error, config.maxError),
         retryable: result.retryable ?? true,
         ...(result.retryAfterMs !== undefined && { retryAfterMs: result.retryAfterMs }),
+        ...(result.origin && { origin: result.origin }),
       };
     case 'handed-on':
       return { outcome: 'handed-on' };

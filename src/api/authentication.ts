@@ -1,7 +1,12 @@
 import type { Clock } from '../core/clock.js';
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
-import { verifyAttemptToken, verifyCallerToken, verifyNodeToken } from '../core/tokens.js';
+import {
+  verifyAttemptToken,
+  verifyCallerToken,
+  verifyNodeToken,
+  verifyReceiverToken,
+} from '../core/tokens.js';
 import { useKeys } from '../store/api-keys.js';
 import type { Queryable } from '../store/database.js';
 import type { AttemptCredential, Caller, KeyIdentity } from './caller.js';
@@ -71,6 +76,8 @@ export class Authentication {
     const now = clock.now();
     const attempt = verifyAttemptToken(secret, token, now);
     if (attempt) return attempt;
+    const receiver = verifyReceiverToken(secret, token, now);
+    if (receiver) return { ...receiver, isReceiver: true };
     const caller = verifyCallerToken(secret, token, now) as KeyIdentity | null;
     // The node that signed it has looked at the key less than a second ago, and ends the call when the key ends.
     if (caller) return isExpired(caller, now) ? null : caller;

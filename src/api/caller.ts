@@ -22,13 +22,18 @@ export interface CallerKey {
   readonly limits?: KeyLimits;
 }
 
-/** What an attempt's token allows: to report about this one job, and to add steps to its workflow. */
+/**
+ * What an attempt's token allows: to report about this one job, and to add steps to its workflow. That of the receiver of an
+ * http call allows only the former.
+ */
 export interface AttemptCredential {
   readonly tenant: string;
   readonly jobId: string;
   readonly fence: number;
   /** What the key of the attempt's worker is restricted to; missing if it is not. */
   readonly limits?: KeyLimits;
+  /** Whether it is the token of the receiver, not the worker's own. */
+  readonly isReceiver?: true;
 }
 
 /** The owner of a key or of another node's token. */
@@ -93,7 +98,9 @@ export function refusalOf(
     return 'node' in credential && credential.node ? null : 'Only nodes of the cluster may call this.';
   }
   if ('jobId' in credential) {
-    const isItsOwn = scope === 'step' || (scope === 'attempt' && credential.jobId === id);
+    const isReceiver = 'isReceiver' in credential && credential.isReceiver;
+    const isItsOwn = (scope === 'step' && !isReceiver) || (scope === 'attempt' && credential.jobId === id);
+    if (!isItsOwn && isReceiver) return 'The token of a receiver can report about its own attempt only.';
     return isItsOwn
       ? null
       : 'The token of an attempt can report about its own job, and add steps to its workflow, only.';

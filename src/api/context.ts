@@ -1,5 +1,6 @@
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
+import type { SecretBox } from '../core/secret-box.js';
 import type { LoopDelay } from '../host/loop-delay.js';
 import type { Authentication } from './authentication.js';
 import type { Refusals } from './refusals.js';
@@ -15,6 +16,8 @@ interface NodeParts {
   readonly refusals: Refusals;
   /** The secret that all nodes share: it keys the hashes of keys. */
   readonly secret: Buffer;
+  /** Encrypts and decrypts the secrets of tenants; null without a master key. */
+  readonly secretBox: SecretBox | null;
   /** All shards, by id. The first also holds what concerns the cluster: its nodes, its keys, its secret, its tenants. */
   readonly shards: readonly [Shard, ...Shard[]];
   /** Has all nodes look at the keys of those who wait, because some were changed. */

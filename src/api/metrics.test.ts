@@ -20,7 +20,14 @@ function attempts(queue: string, task: string, values: readonly number[]): Attem
 }
 
 function figures(change: Partial<Figures> = {}): Figures {
-  const batches = { batchesWaiting: 6, batchesRunning: 7, slotsKept: 8, endsPending: 9 };
+  const batches = {
+    batchesWaiting: 6,
+    batchesRunning: 7,
+    slotsKept: 8,
+    endsPending: 9,
+    originsOpen: 10,
+    originsPaused: 11,
+  };
   const totals = { running: 3, waiting: 4, ready: 2, unserved: 1, workers: 5, slots: 50, ...batches };
   return { totals, queues: [], attempts: [], ...change };
 }

@@ -58,6 +58,8 @@ const TOTALS: Record<keyof TotalFigures, [name: string, help: string]> = {
   batchesRunning: ['punctual_batches_running', 'Batches that run.'],
   slotsKept: ['punctual_worker_slots_kept', 'Free slots that are kept for batches.'],
   endsPending: ['punctual_workflow_ends_pending', 'Ended steps that are not counted yet.'],
+  originsOpen: ['punctual_origins_open', 'Origins of http targets whose circuit is open.'],
+  originsPaused: ['punctual_origins_paused', 'Origins of http targets that have asked for a pause.'],
 };
 
 const QUEUES: readonly [name: string, help: string, of: (queue: QueueFigures) => number][] = [

@@ -1,4 +1,5 @@
 import { addedStepRoutes } from './added-steps.js';
+import { attemptSecretRoutes } from './attempt-secrets.js';
 import { attemptRoutes } from './attempts.js';
 import { auditRoutes } from './audit.js';
 import { batchRoutes } from './batches.js';
@@ -9,10 +10,14 @@ import { idRoutes } from './ids.js';
 import { jobRoutes } from './jobs.js';
 import { keyRoutes } from './keys.js';
 import { manyJobRoutes } from './many-jobs.js';
+import { originRoutes } from './origins.js';
 import { peerRoutes } from './peers.js';
 import { queueRoutes } from './queues.js';
 import type { Route } from './route.js';
 import { scheduleRoutes } from './schedules.js';
+import { secretKeyRoutes } from './secret-keys.js';
+import { secretRoutes } from './secrets.js';
+import { signingSecretRoutes } from './signing-secrets.js';
 import { taskRoutes } from './tasks.js';
 import { tenantRoutes } from './tenants.js';
 import { workerRoutes } from './workers.js';
@@ -27,10 +32,15 @@ export const ROUTES: readonly Route[] = [
   ...idRoutes,
   ...attemptRoutes,
   ...workerRoutes,
+  ...attemptSecretRoutes,
   ...queueRoutes,
+  ...originRoutes,
   ...taskRoutes,
   ...tenantRoutes,
   ...keyRoutes,
+  ...secretRoutes,
+  ...signingSecretRoutes,
+  ...secretKeyRoutes,
   ...auditRoutes,
   ...scheduleRoutes,
   ...workflowRoutes,

@@ -20,7 +20,7 @@ export async function askYesNo(cli: Cli, question: string): Promise<boolean> {
 }
 
 /** Asks for a secret: without echo on a terminal, else the first line of stdin. */
-export async function askSecret(cli: Cli, question: string): Promise<string> {
+export async function askSecret(cli: Cli, question: string, what = 'key'): Promise<string> {
   const stdin = cli.stdin as Cli['stdin'] & { setRawMode?(on: boolean): unknown };
   if (!canAsk(cli) || !stdin.setRawMode) {
     try {
@@ -32,7 +32,7 @@ export async function askSecret(cli: Cli, question: string): Promise<string> {
   cli.stderr.write(question);
   stdin.setRawMode(true);
   try {
-    return await readHidden(cli);
+    return await readHidden(cli, what);
   } finally {
     stdin.setRawMode(false);
     stdin.pause();
@@ -41,7 +41,7 @@ export async function askSecret(cli: Cli, question: string): Promise<string> {
 }
 
 /** Reads what is typed while the terminal leaves everything to the program. */
-function readHidden({ stdin, interrupted }: Cli): Promise<string> {
+function readHidden({ stdin, interrupted }: Cli, what: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let line = '';
     const end = (settle: () => void) => {
@@ -54,7 +54,7 @@ function readHidden({ stdin, interrupted }: Cli): Promise<string> {
     const onData = (piece: Buffer | string) => {
       for (const char of piece.toString()) {
         // Ctrl-C is no signal in this mode.
-        if (char === '\u0003') return end(() => reject(new PunctualError('USAGE', 'No key was given.')));
+        if (char === '\u0003') return end(() => reject(new PunctualError('USAGE', `No ${what} was given.`)));
         if (char === '\r' || char === '\n' || char === '\u0004') return onEnd();
         line = char === '\u007f' || char === '\b' ? line.slice(0, -1) : line + char;
       }

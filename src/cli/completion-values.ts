@@ -2,6 +2,7 @@ import { ApiClient } from '../client/api-client.js';
 import type { KeyView } from '../core/access.js';
 import type { BatchSummary } from '../core/batch.js';
 import { type Job, NAME_PATTERN } from '../core/job.js';
+import type { SecretView, SigningSecretView } from '../core/secret.js';
 import type { Page, QueueView, ScheduleView, TaskView, TenantView, WorkerView } from '../core/wire.js';
 import type { ListedWorkflow } from '../core/workflow.js';
 import { findCredentials, type GlobalOptions } from './call.js';
@@ -54,6 +55,9 @@ const SOURCES: Readonly<Record<ValueKind, (read: ReadPage) => Promise<string[]>>
   job: async (read) => (await read<Job>('/v1/jobs')).map(({ id }) => id),
   worker: async (read) => (await read<WorkerView>('/v1/workers')).map(({ id }) => id),
   key: async (read) => (await read<KeyView>('/v1/keys')).map(({ id }) => id),
+  secret: async (read) => (await read<SecretView>('/v1/secrets')).map(({ name }) => name),
+  'signing-secret': async (read) =>
+    (await read<SigningSecretView>('/v1/signing-secrets')).map(({ id }) => id),
   workflow: async (read) => (await read<ListedWorkflow>('/v1/workflows')).map(({ id }) => id),
   batch: async (read) => (await read<BatchSummary>('/v1/batches')).map(({ id }) => id),
   queue: async (read) => (await read<QueueView>('/v1/queues')).map(({ name }) => name),

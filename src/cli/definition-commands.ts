@@ -6,7 +6,7 @@ import type { ListedWorkflowDefinition, StoredWorkflowDefinition } from '../core
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { definitionDetails, definitionTable } from './definition-text.js';
-import { readJsonInput } from './job-submit.js';
+import { readJsonInput } from './json-input.js';
 import { wholeNumber } from './option-values.js';
 import { WIDE, watched } from './watch.js';
 

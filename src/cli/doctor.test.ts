@@ -10,6 +10,7 @@ import {
   checkClock,
   checkCluster,
   checkNode,
+  checkNodeKeys,
   checkNodeVersion,
   checkWaiting,
   checkWorkers,
@@ -36,6 +37,46 @@ const job = {
     runAt: '',
   },
 } as unknown as Job;
+
+describe('the master keys of nodes', () => {
+  const keys = (known: readonly string[], stored: readonly string[] = []) => ({
+    current: known[0] ?? null,
+    known,
+    stored: stored.map((keyId) => ({ keyId, isKnown: known.includes(keyId), values: 1 })),
+  });
+  const check = (...nodes: readonly ReturnType<typeof keys>[]) =>
+    checkNodeKeys(nodes.map((each, i) => ({ url: `http://node-${i}`, keys: each })));
+
+  it('are well when all nodes have the same one and it opens everything, or when there is nothing', () => {
+    expect(check(keys(['a'], ['a']), keys(['a'], ['a']))).toMatchObject({ status: 'ok' });
+    expect(check(keys(['a']))).toMatchObject({ status: 'ok' });
+    expect(check(keys([]))).toMatchObject({ status: 'ok' });
+  });
+
+  it('are missing where secrets need them', () => {
+    const none = check(keys(['a'], ['a']), keys([], ['a']));
+    expect(none).toMatchObject({
+      status: 'warn',
+      detail: expect.stringContaining('http://node-1 has no master key'),
+    });
+    expect(none.advice).toContain('PUNCTUAL_SECRET_KEY');
+    const other = check(keys(['b'], ['a', 'b']));
+    expect(other).toMatchObject({
+      status: 'warn',
+      detail: expect.stringContaining('lacks the master key a'),
+    });
+  });
+
+  it('differ during a change, and wait for rekey at its end', () => {
+    const differ = check(keys(['a', 'b'], ['a']), keys(['b', 'a'], ['a']));
+    expect(differ).toMatchObject({
+      status: 'warn',
+      detail: expect.stringContaining('different master keys: a, b'),
+    });
+    const wait = check(keys(['b', 'a'], ['a', 'b']));
+    expect(wait).toMatchObject({ status: 'warn', advice: expect.stringContaining('secret rekey') });
+  });
+});
 
 describe('doctor', () => {
   it('wants a Node.js that is new enough', () => {

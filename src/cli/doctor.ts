@@ -7,6 +7,7 @@ import { ERROR_CODES, messageOf, PunctualError } from '../core/errors.js';
 import type { Job } from '../core/job.js';
 import { addAll } from '../core/long-lists.js';
 import type { Style } from '../core/paint.js';
+import type { SecretKeysView } from '../core/secret.js';
 import { compareVersions, VERSION } from '../core/version.js';
 import type { ClusterView, Page, UnservedView, Why, WorkerView } from '../core/wire.js';
 import { migrationStatus } from '../store/migrate.js';
@@ -124,6 +125,7 @@ async function checkServer(cli: Cli, options: GlobalOptions): Promise<Check[]> {
     const forTenant = tenantFlag(options);
     checks.push(checkWorkers(workers.data, forTenant));
     checks.push(await checkWaitingJobs(api, request, forTenant));
+    addAll(checks, await checkSecretKeys(credentials, request));
   } catch (error) {
     const name = error instanceof PunctualError && error.exitCode === 4 ? 'key' : 'cluster';
     checks.push(failed(name, error));
@@ -304,6 +306,59 @@ function describeKind({ task, target, queue, requires }: Omit<UnservedView, 'rea
   const what = task === null ? `jobs with a target of type ${target}` : `task ${task}`;
   const labels = Object.entries(requires).map(([name, value]) => `${name}=${value}`);
   return `${what} in queue ${queue}${labels.length === 0 ? '' : ` with ${labels.join(', ')}`}`;
+}
+
+/** The master keys of each node, which may differ; nothing for those who are no operators. */
+async function checkSecretKeys(credentials: Credentials, request: RequestOptions): Promise<Check[]> {
+  const nodes: NodeKeys[] = [];
+  for (const url of credentials.urls) {
+    const api = openApi({ ...credentials, urls: [url] }, undefined);
+    try {
+      nodes.push({ url, keys: await api.request<SecretKeysView>('GET', '/v1/secret-keys', request) });
+    } catch (error) {
+      if (error instanceof PunctualError && error.exitCode === 4) return [];
+      return [{ ...failed('secrets', error), status: 'warn' }];
+    } finally {
+      await api.close();
+    }
+  }
+  return [checkNodeKeys(nodes)];
+}
+
+/** The master keys of one node. */
+interface NodeKeys {
+  readonly url: string;
+  readonly keys: SecretKeysView;
+}
+
+/** Whether every node can read the secrets that there are, and all encrypt with the same key. */
+export function checkNodeKeys(nodes: readonly NodeKeys[]): Check {
+  const name = 'secrets';
+  const stored = nodes[0]?.keys.stored ?? [];
+  const needed = stored.map(({ keyId }) => keyId);
+  const variable = 'PUNCTUAL_SECRET_KEY or PUNCTUAL_SECRET_KEY_FILE';
+  for (const { url, keys } of nodes) {
+    const missing = needed.filter((keyId) => !keys.known.includes(keyId));
+    if (missing.length === 0) continue;
+    const detail =
+      keys.current === null
+        ? `there are secrets, and ${url} has no master key`
+        : `${url} lacks the master key ${missing.join(', ')} that secrets are encrypted with`;
+    return { name, status: 'warn', detail, advice: `Add the key to ${variable} of that node.` };
+  }
+  const current = [...new Set(nodes.map(({ keys }) => keys.current))];
+  if (current.length > 1) {
+    const detail = `the nodes encrypt with different master keys: ${current.map((key) => key ?? 'none').join(', ')}`;
+    return { name, status: 'warn', detail, advice: `Give all nodes the same ${variable}.` };
+  }
+  const old = needed.filter((keyId) => keyId !== current[0]);
+  if (old.length > 0) {
+    const detail = `some are still encrypted with the master key ${old.join(', ')}`;
+    return { name, status: 'warn', detail, advice: 'Run `punctual secret rekey`.' };
+  }
+  if (current[0] === null || current[0] === undefined)
+    return { name, status: 'ok', detail: 'none, and no master key is set' };
+  return { name, status: 'ok', detail: `encrypted with the master key ${current[0]}` };
 }
 
 /** Whether the database can be reached and has the schema of this version. */

@@ -11,6 +11,7 @@ import type { InputError } from './failure.js';
 const ALIASES: Readonly<Record<string, string>> = {
   keyConcurrency: 'perKey',
   labels: 'label',
+  origins: 'origin',
   targetName: 'handler',
 };
 

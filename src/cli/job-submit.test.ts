@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { cliUnderTest } from '../../test/cli-under-test.js';
-import { parseJobLines, readPayload, submissionOf } from './job-submit.js';
+import { parseJobLines, submissionOf } from './job-submit.js';
+import { readPayload } from './json-input.js';
 
 describe('submissionOf', () => {
   it('sends only what was given', () => {

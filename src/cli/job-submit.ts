@@ -1,21 +1,19 @@
-import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { type Command, Option } from 'commander';
 import { repeatableWith } from '../client/idempotency-key.js';
 import { inChunks, isRepeatable } from '../client/task-submission.js';
 import { type Duration, humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
-import type { Delivery, JobSubmission, Labels, SubmittedJob } from '../core/job.js';
-import { readJsonText } from '../core/json-reader.js';
+import type { Delivery, HttpTarget, JobSubmission, Labels, SubmittedJob } from '../core/job.js';
 import { KEY_MODES, type KeyMode } from '../core/keys.js';
 import { addAll } from '../core/long-lists.js';
 import type { BulkAnswer } from '../core/wire.js';
 import { callsServer, flagOf, type ServerCall, tenantFlag } from './call.js';
 import type { Cli } from './cli.js';
+import { addHttpOptions, type HttpOptions, httpTargetOf } from './http-options.js';
 import { nameInputs } from './input-names.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
 import { jobDetails } from './job-text.js';
+import { mustHaveOneStdin, notJson, readInput, readJson, readPayload } from './json-input.js';
 import { likelyTask } from './likely-task.js';
 import { durationMs, durationText, given, label, moment, wholeNumber } from './option-values.js';
 import { type Output, plural } from './output.js';
@@ -27,7 +25,9 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
     .command('submit')
     .description('submit one job, or many with --file; prints the id of each')
     .option('--task <name>', 'the task to run')
-    .option('--payload <json>', 'its input: JSON, @file, or - for stdin')
+    .option('--payload <json>', 'its input: JSON, @file, or - for stdin');
+  addHttpOptions(command);
+  command
     .option('--delay <duration>', 'start after this time, such as 30s', durationText)
     .option('--run-at <moment>', 'start at this moment, such as 2026-12-24T18:00:00Z', moment)
     .option('--queue <name>', 'the queue to wait in')
@@ -67,7 +67,9 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
 
 async function submitOne(call: ServerCall<SubmitOptions>): Promise<void> {
   const { cli, api, output, options } = call;
-  const body = submissionOf(options, await readPayload(cli, options.payload));
+  mustHaveOneStdin(options.payload, options.data);
+  const payload = await readPayload(cli, options.payload);
+  const body = submissionOf(options, payload, await httpTargetOf(cli, options));
   // If the answer is lost, the job may exist; with a key that its job keeps the request can be repeated safely.
   const retry = isRepeatable(body);
   const submitted = await api.request<SubmittedJob>('POST', '/v1/jobs', {
@@ -195,11 +197,8 @@ function lineOf(source: string, from: number, pointer: string): string | null {
   return `line ${index + 1} of the file${match[2] === '' ? '' : ` (${match[2]})`}`;
 }
 
-/** More than any server accepts, so that the server's own limit decides. */
-const MOST_DEPTH = 10_000;
-
 export /** The options of `punctual job submit`. */
-interface SubmitOptions {
+interface SubmitOptions extends HttpOptions {
   readonly task?: string;
   readonly payload?: string;
   readonly file?: string;
@@ -222,9 +221,15 @@ interface SubmitOptions {
 }
 
 /** The submission that the options describe. */
-export function submissionOf(options: SubmitOptions, payload: unknown): JobSubmission {
-  if (options.task === undefined) {
-    throw new PunctualError('USAGE', 'Name the task to run with --task, or jobs in a file with --file.');
+export function submissionOf(options: SubmitOptions, payload: unknown, target?: HttpTarget): JobSubmission {
+  if (options.task === undefined && target === undefined) {
+    throw new PunctualError(
+      'USAGE',
+      'Name the task to run with --task, a URL to call with --http, or jobs in a file with --file.',
+    );
+  }
+  if (options.task !== undefined && target !== undefined) {
+    throw new PunctualError('USAGE', 'Give --task or --http, not both.');
   }
   if (options.delay !== undefined && options.runAt !== undefined) {
     throw new PunctualError('USAGE', 'Give --delay or --run-at, not both.');
@@ -234,56 +239,8 @@ export function submissionOf(options: SubmitOptions, payload: unknown): JobSubmi
     ...given(options, ['requires', 'startBefore', 'delivery', 'hold', 'keyMode', 'keyWindow']),
     ...(options.maxAttempts !== undefined && { retry: { maxAttempts: options.maxAttempts } }),
     ...(payload !== undefined && { payload }),
+    ...(target && { target }),
   };
-}
-
-/** The payload, or the input of a workflow: JSON, `@file`, or `-` for stdin. */
-export async function readPayload(
-  cli: Cli,
-  value: string | undefined,
-  option: '--payload' | '--input' = '--payload',
-): Promise<unknown> {
-  if (value === undefined) return undefined;
-  const fromFile = value.startsWith('@') ? value.slice(1) : value === '-' ? '-' : null;
-  const source = fromFile === null ? value : await readInput(cli, fromFile);
-  try {
-    return readJson(source);
-  } catch (error) {
-    const where = fromFile === null ? option : fromFile === '-' ? 'stdin' : fromFile;
-    const advice = fromFile === null ? ` Quote it for the shell: ${option} '{"name": "Ada"}'.` : '';
-    throw notJson(`The ${option.slice(2)} (${where})`, error, advice);
-  }
-}
-
-function notJson(what: string, error: unknown, advice = ''): PunctualError {
-  const why = messageOf(error).replace(/\.$/, '');
-  return new PunctualError('MALFORMED_JSON', `${what} is not valid JSON: ${why}.${advice}`);
-}
-
-/** Parses JSON; refuses numbers that JavaScript cannot represent, because the server would get other ones. */
-function readJson(source: string): unknown {
-  return readJsonText(Buffer.from(source), { maxDepth: MOST_DEPTH, allowProto: true, anySize: true });
-}
-
-/** The JSON of a file, or of stdin for `-`. */
-export async function readJsonInput(cli: Cli, path: string): Promise<unknown> {
-  const source = await readInput(cli, path);
-  try {
-    return readJson(source);
-  } catch (error) {
-    const where = path === '-' ? 'stdin' : path;
-    throw notJson(where, error);
-  }
-}
-
-/** The text of a file, or of stdin for `-`. */
-async function readInput(cli: Cli, path: string): Promise<string> {
-  if (path === '-') return text(cli.stdin);
-  try {
-    return await readFile(resolve(cli.folder, path), 'utf8');
-  } catch (error) {
-    throw new PunctualError('USAGE', `The file cannot be read: ${messageOf(error)}.`, { cause: error });
-  }
 }
 
 /** The jobs of a file with one JSON document per line; nothing is sent before every line has been read. */

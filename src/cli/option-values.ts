@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { type Duration, parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
+import type { TargetType } from '../core/job.js';
 import { MAX_QUOTA, QUOTA_NAMES, type QuotaName } from '../core/quotas.js';
 import { formatRate, MAX_RATE_COUNT, type RateView, readRate } from '../core/rate.js';
 
@@ -81,6 +82,19 @@ export function commaList(text: string): readonly string[] {
   if (entries.length === 0)
     throw new InvalidArgumentError('Expected one or more names, separated by commas.');
   return entries;
+}
+
+/** The entries of a list in a setting, which may be empty. */
+export function listOf(text: string): readonly string[] {
+  return text.trim() === '' ? [] : commaList(text);
+}
+
+/** Kinds of targets that workers run. */
+export function targetList(text: string): readonly TargetType[] {
+  const names = commaList(text);
+  const wrong = names.find((name) => name !== 'handler' && name !== 'http');
+  if (wrong === undefined) return names as readonly TargetType[];
+  throw new InvalidArgumentError(`Expected handler, http, or both; there is no target ${wrong}.`);
 }
 
 /** Collects the values of an option that may be given several times. */

@@ -564,7 +564,11 @@ describe('errors', () => {
 
 describe('--print-config', () => {
   it('says where each setting came from and hides secrets', async () => {
-    const environment = { PUNCTUAL_LEASE_TTL: '7s', PUNCTUAL_DATABASE_URL: 'postgres://u:secret@h/d' };
+    const environment = {
+      PUNCTUAL_LEASE_TTL: '7s',
+      PUNCTUAL_DATABASE_URL: 'postgres://u:word@h/d',
+      PUNCTUAL_SECRET_KEY: 'ab'.repeat(32),
+    };
     const run = await punctual(['server', '--port', '9000', '--print-config', '--json'], { environment });
     const settings = new Map(
       JSON.parse(run.stdout).data.map((each: { name: string }) => [each.name, each] as const),
@@ -572,6 +576,8 @@ describe('--print-config', () => {
     expect(settings.get('port')).toMatchObject({ value: 9000, source: 'flag' });
     expect(settings.get('leaseTtl')).toMatchObject({ value: '7s', source: 'PUNCTUAL_LEASE_TTL' });
     expect(settings.get('host')).toMatchObject({ source: 'default' });
-    expect(run.stdout).not.toContain('secret');
+    expect(settings.get('secretKey')).toMatchObject({ value: '(hidden)', source: 'PUNCTUAL_SECRET_KEY' });
+    expect(run.stdout).not.toContain('u:word');
+    expect(run.stdout).not.toContain('abab');
   });
 });

@@ -14,9 +14,12 @@ import { EXIT_INTERRUPTED, failureDocument, failureOf, renderFailure } from './f
 import { addJobCommands } from './job-commands.js';
 import { addKeyCommands } from './key-commands.js';
 import { addLoginCommands } from './login-commands.js';
+import { addOriginCommands } from './origin-commands.js';
 import { addQueueCommands } from './queue-commands.js';
 import { addScheduleCommands } from './schedule-commands.js';
+import { addSecretCommands } from './secret-commands.js';
 import { addServerCommand } from './server-command.js';
+import { addSigningSecretCommands } from './signing-secret-commands.js';
 import { addTaskCommands } from './task-commands.js';
 import { addTenantCommands } from './tenant-commands.js';
 import { addUpCommand } from './up-command.js';
@@ -64,9 +67,12 @@ export function buildProgram(cli: Cli): Command {
   addWorkflowCommands(program, cli);
   addBatchCommands(program, cli);
   addQueueCommands(program, cli);
+  addOriginCommands(program, cli);
   addClusterCommands(program, cli);
   addTenantCommands(program, cli);
   addKeyCommands(program, cli);
+  addSecretCommands(program, cli);
+  addSigningSecretCommands(program, cli);
   addAuditCommands(program, cli);
   addLoginCommands(program, cli);
   addDatabaseCommands(program, cli);

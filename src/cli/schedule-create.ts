@@ -17,7 +17,8 @@ import {
 import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
-import { readJsonInput, readPayload } from './job-submit.js';
+import { addHttpOptions, type HttpOptions, httpTargetOf } from './http-options.js';
+import { mustHaveOneStdin, readJsonInput, readPayload } from './json-input.js';
 import { durationText, given, label, moment, wholeNumber } from './option-values.js';
 import type { Cell, Column } from './output.js';
 import { scheduleDetails, schedulePath } from './schedule-text.js';
@@ -35,7 +36,7 @@ interface WhenOptions {
   readonly endAt?: string;
 }
 
-interface CreateOptions extends WhenOptions {
+interface CreateOptions extends WhenOptions, HttpOptions {
   readonly task?: string;
   readonly workflow?: string;
   readonly batch?: string;
@@ -94,10 +95,12 @@ function mustSayWhen(when: ScheduleDefinition): void {
 }
 
 /** The same about what it runs. */
-function mustSayWhat({ task, workflow, batch, payload }: CreateOptions): void {
-  if ([task, workflow, batch].filter((each) => each !== undefined).length !== 1)
-    throw new PunctualError('USAGE', 'Say what it runs: give exactly one of --task, --workflow and --batch.');
-  if (batch === '-' && payload === '-') throw new PunctualError('USAGE', 'Only one of the two can be stdin.');
+function mustSayWhat({ task, workflow, batch, http, payload, data }: CreateOptions): void {
+  if ([task, workflow, batch, http].filter((each) => each !== undefined).length !== 1) {
+    const detail = 'Say what it runs: give exactly one of --task, --workflow, --batch and --http.';
+    throw new PunctualError('USAGE', detail);
+  }
+  mustHaveOneStdin(batch, payload, data);
 }
 
 /** A catch-up policy: a word, or a duration. */
@@ -117,6 +120,7 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
     .option('--workflow <name>', 'the workflow definition to start, instead of a task')
     .option('--batch <file>', 'a file with the batch to start, instead of a task, as JSON; - for stdin')
     .option('--payload <json>', 'the input of the task or workflow: JSON, @file, or - for stdin');
+  addHttpOptions(command);
   addWhenOptions(command)
     .option(
       '--catch-up <policy>',
@@ -155,12 +159,14 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
     mustSayWhen(when);
     mustSayWhat(options);
     const payload = await readPayload(cli, options.payload);
+    const target = await httpTargetOf(cli, options);
     const batch = options.batch === undefined ? undefined : await readJsonInput(cli, options.batch);
     const name = args[0]!;
     const definition = {
       ...when,
       ...given(options, ['task', 'workflow']),
       ...(batch !== undefined && { batch: batch as BatchSubmission }),
+      ...(target && { target }),
       ...given(options, ['catchUp', 'overlap', 'jitter', 'lateAfter', 'paused', 'queue', 'priority']),
       ...given(options, ['timeout', 'concurrencyKey', 'requires', 'delivery']),
       ...(options.maxAttempts !== undefined && { retry: { maxAttempts: options.maxAttempts } }),

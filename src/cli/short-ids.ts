@@ -6,12 +6,13 @@ import type { Transport } from '../transport/transport.js';
 import { inputOfArgument } from './input-names.js';
 import { kindOfArgument, kindOfOption } from './value-kinds.js';
 
-/** Ids of jobs, workers, keys, workflows and batches may be shortened to a beginning that is unique; the node knows what it stands for. */
+/** Ids of jobs, workers, keys, signing secrets, workflows and batches may be shortened to a beginning that is unique; the node knows what it stands for. */
 
 const NOT_FOUND = {
   job: 'JOB_NOT_FOUND',
   worker: 'WORKER_NOT_FOUND',
   key: 'KEY_NOT_FOUND',
+  'signing-secret': 'SIGNING_SECRET_NOT_FOUND',
   workflow: 'WORKFLOW_NOT_FOUND',
   batch: 'BATCH_NOT_FOUND',
 } as const;
@@ -19,7 +20,12 @@ const NOT_FOUND = {
 type IdKind = keyof typeof NOT_FOUND;
 
 /** The lists of what is listed by id, the highest first. */
-const LISTS = { key: '/v1/keys', workflow: '/v1/workflows', batch: '/v1/batches' } as const;
+const LISTS = {
+  key: '/v1/keys',
+  'signing-secret': '/v1/signing-secrets',
+  workflow: '/v1/workflows',
+  batch: '/v1/batches',
+} as const;
 
 const BEGINNING = /^[0-9a-f]{8,32}$/;
 

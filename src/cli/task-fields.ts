@@ -4,7 +4,7 @@ import type { Duration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { Delivery, Labels, RetryInput } from '../core/job.js';
 import type { Cli } from './cli.js';
-import { readJsonInput } from './job-submit.js';
+import { readJsonInput } from './json-input.js';
 import { durationText, given, label, NONE, orNone, wholeNumber } from './option-values.js';
 
 /** The fields of a task's definition as options: of `task define`, which gives all, and of `task set`, which changes some. */

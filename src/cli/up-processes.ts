@@ -10,9 +10,11 @@ import { pauseBeforeStart } from '../store/pause-before-start.js';
 import type { Cli } from './cli.js';
 import { LogFile } from './command-log.js';
 import { credentialsPath, firstDatabase, readApiKey, writeCredentials } from './configuration.js';
+import { listOf } from './option-values.js';
 import { SupervisedProcess } from './supervised-process.js';
 import { embeddedDatabase, ownDatabase, type UpDatabase } from './up-database.js';
 import { claimUpPorts, markRunning, reachableHost, unmarkRunning } from './up-ports.js';
+import { findOrMakeSecretKey } from './up-secret-key.js';
 
 interface UpPlan {
   readonly cli: Cli;
@@ -42,6 +44,7 @@ export interface Up {
 }
 
 const MAIN = fileURLToPath(new URL('./main.js', import.meta.url));
+const LOOPBACK: readonly string[] = ['127.0.0.0/8', '::1'];
 const NODE_STOP_MS = 15_000;
 const WORKER_STOP_MS = 25_000;
 
@@ -97,12 +100,13 @@ async function startAll(
   if (plan.paused) await pauseBeforeStart(database.url, settingsBy);
   const urls = ports.map((port) => `http://${reachableHost(config.host)}:${port}`);
   const apiKey = await findOrCreateKey(dataFolder, database.url);
+  const secretKey = config.secretKey === '' ? await findOrMakeSecretKey(dataFolder) : config.secretKey;
   await writeCredentials(dataFolder, { url: urls[0]!, urls, apiKey });
   const nodes = ports.map((port, index) =>
     launch(plan, dataFolder, {
       name: `node-${index + 1}`,
       args: serverArguments(config, index + 1, port),
-      secrets: { PUNCTUAL_DATABASE_URL: database.url },
+      secrets: { PUNCTUAL_DATABASE_URL: database.url, PUNCTUAL_SECRET_KEY: secretKey },
       stopTimeoutMs: NODE_STOP_MS,
     }),
   );
@@ -160,7 +164,11 @@ function workerArguments(plan: UpPlan, name: string, url: string): string[] {
   const slots = ['--slots', String(plan.slots)];
   // So that a job that is submitted by name from the shell takes what the module says about its task.
   const publish = plan.modules.length > 0 ? ['--publish'] : [];
-  return ['worker', 'run', '--name', name, '--url', url, '--queues', '*', ...slots, ...modules, ...publish];
+  // On a machine of one's own, receivers run beside it.
+  const open = [...listOf(plan.config.allowAddresses), ...LOOPBACK];
+  const calls = ['--targets', 'handler,http', ...open.flatMap((range) => ['--allow-address', range])];
+  const args = ['worker', 'run', '--name', name, '--url', url, '--queues', '*'];
+  return [...args, ...slots, ...calls, ...modules, ...publish];
 }
 
 interface Launch {
@@ -182,6 +190,9 @@ function launch(
     command: [process.execPath, MAIN, ...args],
     environment: {
       ...cli.environment,
+      // For nodes alone: workers run the code of others.
+      PUNCTUAL_SECRET_KEY: undefined,
+      PUNCTUAL_SECRET_KEY_FILE: undefined,
       PUNCTUAL_DATA: dataFolder,
       PUNCTUAL_LOG_LEVEL: config.logLevel,
       ...secrets,

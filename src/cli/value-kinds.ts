@@ -5,6 +5,8 @@ export type ValueKind =
   | 'job'
   | 'worker'
   | 'key'
+  | 'secret'
+  | 'signing-secret'
   | 'workflow'
   | 'batch'
   | 'queue'
@@ -30,6 +32,8 @@ const BY_NOUN: Readonly<Record<string, { readonly argument: string; readonly kin
   job: { argument: 'id', kind: 'job' },
   worker: { argument: 'id', kind: 'worker' },
   key: { argument: 'id', kind: 'key' },
+  secret: { argument: 'name', kind: 'secret' },
+  'signing-secret': { argument: 'id', kind: 'signing-secret' },
   workflow: { argument: 'id', kind: 'workflow' },
   batch: { argument: 'id', kind: 'batch' },
   tenant: { argument: 'id', kind: 'tenant' },

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { PunctualError } from '../core/errors.js';
-import type { Labels } from '../core/job.js';
+import type { Labels, TargetType } from '../core/job.js';
 import type { Log } from '../core/log.js';
 import type { Style } from '../core/paint.js';
 import { formatRate, type RateView } from '../core/rate.js';
@@ -10,7 +10,7 @@ import { makeDataFolder } from '../host/data-folder.js';
 import { openLineLog } from '../host/line-log.js';
 import { HttpTransport } from '../transport/http-transport.js';
 import { HttpWorkerGateway } from '../worker/http-gateway.js';
-import { HandlerRunner } from '../worker/runners/handler.js';
+import { runnersOf } from '../worker/runners/runners.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
 import {
   callsServer,
@@ -23,7 +23,16 @@ import {
 import type { Cli } from './cli.js';
 import { printConfig, resolveSettings, warnOfVariables } from './configuration.js';
 import { EXIT_INTERRUPTED } from './failure.js';
-import { commaList, durationMs, label, rate, several, wholeNumber } from './option-values.js';
+import {
+  commaList,
+  durationMs,
+  label,
+  listOf,
+  rate,
+  several,
+  targetList,
+  wholeNumber,
+} from './option-values.js';
 import { type Cell, type Column, relativeTime } from './output.js';
 import { loadTasks } from './task-modules.js';
 import { WIDE, watched } from './watch.js';
@@ -83,6 +92,9 @@ export function addWorkerCommands(program: Command, cli: Cli): void {
 
 interface RunOptions {
   readonly queues?: readonly string[];
+  readonly targets?: readonly TargetType[];
+  readonly allowAddress?: readonly string[];
+  readonly publicUrl?: string;
   readonly slots: number;
   readonly rate?: RateView;
   readonly shared?: boolean;
@@ -101,7 +113,8 @@ interface RunOptions {
  * restarts soon.
  */
 const ORPHAN_MS = 20_000;
-const WITHOUT_MODULE = 'A worker without tasks gets no jobs; name a module with --module FILE.';
+const WITHOUT_MODULE =
+  'A worker without tasks gets no jobs; name a module with --module FILE, or let it make calls with --targets http.';
 /** Signals that make the worker log its status; on macOS Ctrl-T sends SIGINFO. */
 const STATUS_SIGNALS =
   process.platform === 'darwin' ? (['SIGUSR2', 'SIGINFO'] as const) : (['SIGUSR2'] as const);
@@ -117,6 +130,20 @@ export function addRunCommand(worker: Command, cli: Cli): void {
       '--queues <names>',
       'queues to take jobs from, separated by commas; * for all, also future ones (default: those of the tasks)',
       commaList,
+    )
+    .option(
+      '--targets <names>',
+      'what it runs: handler, http, or both, separated by commas; handlers always if it has tasks (default: handler)',
+      targetList,
+    )
+    .option(
+      '--allow-address <range>',
+      'an address or CIDR range that calls of http targets may go to although it is not public; repeatable',
+      several,
+    )
+    .option(
+      '--public-url <url>',
+      'where receivers of calls report (default: the address that the worker uses)',
     )
     .option('--slots <n>', 'jobs to run at a time', wholeNumber(1, 10_000), 10)
     .option('--rate <rate>', 'the most jobs to start in a time, such as 100/1s', rate)
@@ -146,21 +173,29 @@ export function addRunCommand(worker: Command, cli: Cli): void {
 
 async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOptions>): Promise<void> {
   const { url, apiKey, tenant, logLevel } = options;
-  const resolved = resolveSettings(cli, { url, apiKey, logLevel });
+  const { publicUrl } = options;
+  const resolved = resolveSettings(cli, { url, apiKey, logLevel, publicUrl });
   if (options.printConfig) return printConfig(output, resolved);
   const log = openLineLog(cli.stderr, resolved.config.logLevel, cli.environment);
   warnOfVariables(cli, (text) => log.warn({}, text));
   const { module: modules = [] } = options;
+  const { config } = resolved;
+  const targets = options.targets ?? ['handler'];
+  const allowAddresses = options.allowAddress ?? listOf(config.allowAddresses);
   // `punctual up` starts its workers whether or not there are tasks yet; whoever starts one alone has forgotten something.
-  if (modules.length === 0 && !cli.supervisor) throw new PunctualError('USAGE', WITHOUT_MODULE);
+  if (modules.length === 0 && !targets.includes('http') && !cli.supervisor)
+    throw new PunctualError('USAGE', WITHOUT_MODULE);
   const tasks = await loadTasks(cli.folder, modules);
   const credentials = findCredentials(cli, options);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
   const keepResultsIn = await resultsFolder(cli, options, resolved.config.data);
   const runtime = new WorkerRuntime({
     gateway: new HttpWorkerGateway(transport),
-    runners: [new HandlerRunner(tasks)],
+    runners: runnersOf(tasks, { targets }),
     options: {
+      targets,
+      allowAddresses,
+      ...(config.publicUrl !== '' && { publicUrl: config.publicUrl }),
       slots: options.slots,
       ...(options.name !== undefined && { name: options.name }),
       ...(options.queues !== undefined && { queues: options.queues }),

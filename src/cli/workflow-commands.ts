@@ -9,7 +9,7 @@ import type { Cli } from './cli.js';
 import { addDefinitionCommands } from './definition-commands.js';
 import { type Awaited, awaitEnd, follow } from './end-wait.js';
 import { type DrawnStep, drawGraph, toDot, toMermaid } from './graph-drawing.js';
-import { readJsonInput, readPayload } from './job-submit.js';
+import { readJsonInput, readPayload } from './json-input.js';
 import { durationMs, given, wholeNumber } from './option-values.js';
 import type { Output } from './output.js';
 import { WIDE, watched } from './watch.js';

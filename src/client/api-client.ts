@@ -118,5 +118,7 @@ export function mayRepeat(error: unknown, repeatable: boolean): boolean {
   if (error.code === 'SHUTTING_DOWN' || error.code === 'TOO_BUSY') return true;
   // An earlier try of the same request is still being carried out, and is answered soon.
   if (error.code === 'IDEMPOTENCY_IN_FLIGHT') return true;
+  // Waiting gives no node the master key.
+  if (error.code === 'SECRETS_UNAVAILABLE') return false;
   return repeatable && error.status === 503;
 }

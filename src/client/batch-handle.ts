@@ -6,12 +6,12 @@ import {
   hasEnded,
   type OnMemberFailure,
 } from '../core/batch.js';
-import { buildSubmission, type TaskOrName } from '../core/build-submission.js';
+import { type AnyTaskOrName, buildSubmission, type TaskOrName } from '../core/build-submission.js';
 import type { Duration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { JobSubmission } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
-import { type AnyTask, TASK_DEFAULTS, type TaskDefaults } from '../core/task.js';
+import { TASK_DEFAULTS, type TaskDefaults } from '../core/task.js';
 import type { Transport } from '../transport/transport.js';
 import { EndWait } from './end-wait.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
@@ -59,7 +59,7 @@ const RESULT_OPTIONS: OptionNames<ResultOptions> = { signal: true };
 
 /** A member of a batch, before it is submitted. */
 export interface Member<Output> {
-  readonly task: AnyTask | string;
+  readonly task: AnyTaskOrName;
   readonly input: unknown;
   readonly options: MemberOptions;
   /** Never set at run time: tells the compiler the type of the result. */
@@ -78,7 +78,7 @@ export function member<Output = unknown, Input = unknown>(
 ): Member<Output> {
   const [input, options = {}] = rest as [input?: unknown, options?: MemberOptions];
   checkOptions('member()', options, MEMBER_OPTIONS);
-  return { task: task as AnyTask | string, input, options };
+  return { task: task as AnyTaskOrName, input, options };
 }
 
 /** The results of the members, in their order. */

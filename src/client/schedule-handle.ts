@@ -1,10 +1,10 @@
-import { buildSubmission, momentOf } from '../core/build-submission.js';
+import { type AnyTaskOrName, buildSubmission, momentOf } from '../core/build-submission.js';
 import type { Duration } from '../core/duration.js';
-import { PunctualError } from '../core/errors.js';
+import { invalid, PunctualError } from '../core/errors.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { checkScheduleParts } from '../core/nested-options.js';
 import { DEFINITION_FIELDS, type ScheduleDefinition } from '../core/schedule.js';
-import { type AnyTask, TASK_DEFAULTS, type TaskDefaults } from '../core/task.js';
+import { TASK_DEFAULTS, type TaskDefaults } from '../core/task.js';
 import type { BackfillAnswer, OccurrenceView, Page, ScheduleView } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import type { JobHandle } from './job-handle.js';
@@ -94,14 +94,18 @@ export interface BuiltSchedule {
 
 /** The definition of a schedule: the options over the task's defaults. */
 export async function buildSchedule(
-  taskOrName: AnyTask | string,
+  taskOrName: AnyTaskOrName,
   options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown },
 ): Promise<BuiltSchedule> {
   checkScheduleOptions(options);
   const { when, rest } = whenOf(options);
   const { name, input, ...job } = rest;
   const submission = await buildSubmission(taskOrName, input, job);
-  return { name: name ?? submission.task!, definition: { ...submission, ...when } };
+  const called = name ?? submission.task;
+  if (called === undefined) {
+    throw invalid([{ pointer: '/name', detail: 'is needed: a call has no name of its own' }]);
+  }
+  return { name: called, definition: { ...submission, ...when } };
 }
 
 /** The options that say when a schedule is due, in the form of the API, and the others. */

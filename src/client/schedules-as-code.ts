@@ -1,8 +1,7 @@
-import type { TaskOrName } from '../core/build-submission.js';
+import type { AnyTaskOrName, TaskOrName } from '../core/build-submission.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { addAll } from '../core/long-lists.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
-import type { AnyTask } from '../core/task.js';
 import type { AppliedSchedules, ScheduleSet } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import {
@@ -16,7 +15,7 @@ import {
 
 /** A schedule of a task that a program has in its code; `schedule()` makes it. */
 export interface TaskScheduleEntry {
-  readonly task: AnyTask | string;
+  readonly task: AnyTaskOrName;
   readonly options: ScheduleOptions & ScheduleTiming & { readonly input?: unknown };
 }
 

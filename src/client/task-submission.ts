@@ -1,6 +1,8 @@
 import {
+  type AnyTaskOrName,
   checkAgainstSchema,
   commonPart,
+  isCall,
   mustBeTask,
   SUBMIT_OPTIONS,
   type SubmitOptions,
@@ -13,7 +15,6 @@ import type { JobSubmission } from '../core/job.js';
 import { NOT_REPEATED, type Repetition } from '../core/keys.js';
 import { checkOptions } from '../core/known-options.js';
 import { checkRetry } from '../core/nested-options.js';
-import type { AnyTask } from '../core/task.js';
 import type { BulkAnswer } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
@@ -22,7 +23,7 @@ const SUBMIT_MANY = 'submitMany()';
 
 /** The submissions of many jobs; the part that all of them share is built once. */
 export async function buildSubmissions(
-  taskOrName: AnyTask | string,
+  taskOrName: AnyTaskOrName,
   inputs: Iterable<unknown>,
   options: SubmitOptions | ((input: never, index: number) => SubmitOptions),
 ): Promise<JobSubmission[]> {
@@ -33,7 +34,7 @@ export async function buildSubmissions(
     checkOptions(SUBMIT_MANY, options, SUBMIT_OPTIONS);
     checkRetry(SUBMIT_MANY, options.retry);
   }
-  if (typeof taskOrName !== 'string' && taskOrName.schema)
+  if (typeof taskOrName !== 'string' && !isCall(taskOrName) && taskOrName.schema)
     await Promise.all(
       all.map((input, i) => checkAgainstSchema(taskOrName, input).catch((error) => throwAbout(i, error))),
     );

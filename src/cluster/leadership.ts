@@ -223,6 +223,8 @@ export class Leadership {
     const askedAt = performance.now();
     try {
       view = await lookAtLease(connection, this.options.shard);
+      // Nobody has led yet, or the row was lost.
+      if (view.epoch === 0) await ensureLease(connection, this.options.shard);
     } catch (error) {
       this.dropConnection();
       throw error;
@@ -329,7 +331,6 @@ export class Leadership {
     });
     opened = connection;
     try {
-      await ensureLease(connection, this.options.shard);
       this.session = await ownSession(connection);
     } catch (error) {
       void connection.end().catch(() => undefined);

@@ -18,6 +18,12 @@ export const AUDIT_ACTIONS = [
   'key.create',
   'key.revoke',
   'key.rotate',
+  'secret.create',
+  'secret.change',
+  'secret.delete',
+  'secret.rekey',
+  'signing-secret.create',
+  'signing-secret.delete',
   'queue.pause',
   'queue.resume',
   'queue.change',
@@ -44,6 +50,9 @@ export const AUDIT_ACTIONS = [
   'batch.cancel',
   'batch.retry',
   'worker.drain',
+  'origin.limit',
+  'origin.unlimit',
+  'origin.reset',
   'task.create',
   'task.change',
   'task.delete',
@@ -67,6 +76,9 @@ export interface AuditSubject {
   readonly kind:
     | 'tenant'
     | 'key'
+    | 'secret'
+    | 'secrets'
+    | 'signing-secret'
     | 'queue'
     | 'cluster'
     | 'schedule'
@@ -76,7 +88,8 @@ export interface AuditSubject {
     | 'task'
     | 'workflow'
     | 'definition'
-    | 'batch';
+    | 'batch'
+    | 'origin';
   /** The id or the name. */
   readonly name: string;
   /** Whose it is; null for what belongs to the operator. */

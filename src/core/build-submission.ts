@@ -1,6 +1,6 @@
 import type { Duration } from './duration.js';
 import { invalid, messageOf } from './errors.js';
-import type { JobSubmission } from './job.js';
+import type { HttpTarget, JobSubmission } from './job.js';
 import type { KeyMode } from './keys.js';
 import type { OptionNames } from './known-options.js';
 import { type AnyTask, checkInput, TASK_DEFAULTS, type Task, type TaskDefaults } from './task.js';
@@ -41,14 +41,22 @@ export const SUBMIT_OPTIONS: OptionNames<SubmitOptions> = {
 };
 
 /**
- * A task, or its name, of which the compiler knows neither input nor output. Both are one parameter and not two
- * overloads: about a wrong input the compiler would say that the task is not a name.
+ * A task, or its name, or a call that `http()` makes, of which the compiler knows neither input nor output. All are one
+ * parameter and not several overloads: about a wrong input the compiler would say that the task is not a name.
  */
-export type TaskOrName<Input, Output> = string | Task<Input, Output>;
+export type TaskOrName<Input, Output> = string | Task<Input, Output> | HttpTarget;
+
+/** The same, whatever its input and output. */
+export type AnyTaskOrName = AnyTask | string | HttpTarget;
+
+/** Whether it is a call, not a task. */
+export function isCall(given: AnyTaskOrName): given is HttpTarget {
+  return typeof given === 'object' && 'type' in given && given.type === 'http';
+}
 
 /** The submission of one job: the options over the task's defaults, and the checked input. */
 export async function buildSubmission(
-  taskOrName: AnyTask | string,
+  taskOrName: AnyTaskOrName,
   input: unknown,
   options: SubmitOptions,
 ): Promise<JobSubmission> {
@@ -59,7 +67,7 @@ export async function buildSubmission(
 
 /** The same for an input that refers to results of other jobs: its task can check it only when they are there. */
 export function buildOpenSubmission(
-  taskOrName: AnyTask | string,
+  taskOrName: AnyTaskOrName,
   input: unknown,
   options: SubmitOptions,
 ): JobSubmission {
@@ -72,6 +80,7 @@ export function mustBeTask(given: unknown): void {
   if (typeof given === 'string') return;
   const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : undefined;
   if (typeof name === 'string') return;
+  if (typeof given === 'object' && given !== null && isCall(given as AnyTaskOrName)) return;
   const detail = `must be a task made with task(), or the name of one; it is ${given === null ? 'null' : typeof given}`;
   throw invalid([{ pointer: '/task', detail }]);
 }
@@ -86,16 +95,20 @@ export function submissionText(submission: JobSubmission): string {
 }
 
 /** What the jobs of a submission share: the options over the defaults of the task. */
-export function commonPart(taskOrName: AnyTask | string, options: SubmitOptions): JobSubmission {
-  const definition = typeof taskOrName === 'string' ? null : taskOrName;
+export function commonPart(taskOrName: AnyTaskOrName, options: SubmitOptions): JobSubmission {
+  const what = isCall(taskOrName) ? { target: taskOrName } : { task: nameOf(taskOrName) };
   const { runAt, startBefore, ...rest } = options;
   return {
-    ...definition?.defaults,
+    ...(typeof taskOrName === 'object' && 'defaults' in taskOrName && taskOrName.defaults),
     ...withoutUndefined(rest),
-    task: definition ? definition.name : (taskOrName as string),
+    ...what,
     ...(runAt !== undefined && { runAt: momentOf(runAt, 'runAt') }),
     ...(startBefore !== undefined && { startBefore: momentOf(startBefore, 'startBefore') }),
   };
+}
+
+function nameOf(taskOrName: AnyTask | string): string {
+  return typeof taskOrName === 'string' ? taskOrName : taskOrName.name;
 }
 
 /** The submission with its input. */
@@ -109,8 +122,8 @@ export function withInput(common: JobSubmission, input: unknown): JobSubmission 
 }
 
 /** Checks the input as the worker will see it, after JSON: dates are strings by then, methods are gone. */
-export async function checkAgainstSchema(taskOrName: AnyTask | string, input: unknown): Promise<void> {
-  if (typeof taskOrName === 'string' || !taskOrName.schema) return;
+export async function checkAgainstSchema(taskOrName: AnyTaskOrName, input: unknown): Promise<void> {
+  if (typeof taskOrName === 'string' || isCall(taskOrName) || !taskOrName.schema) return;
   const text = submissionText({ payload: input });
   await checkInput(taskOrName, (JSON.parse(text) as { payload?: unknown }).payload ?? null);
 }

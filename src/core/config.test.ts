@@ -42,6 +42,19 @@ describe('the configuration', () => {
     });
   });
 
+  it('takes master keys of 32 bytes, from a file too, and quotes no wrong one', () => {
+    const [hex, base64] = ['ab'.repeat(32), Buffer.alloc(32, 7).toString('base64')];
+    const both = `${base64}, ${hex}`;
+    expect(resolveConfig({}, { PUNCTUAL_SECRET_KEY: both }, noFile).config.secretKey).toBe(both);
+    const read = () => `${hex}\n`;
+    expect(resolveConfig({}, { PUNCTUAL_SECRET_KEY_FILE: '/key' }, read).config.secretKey).toBe(hex);
+    for (const wrong of ['hunter2', hex.slice(2), `${base64},hunter2`, `${hex},`]) {
+      const message = configurationError(() => resolveConfig({}, { PUNCTUAL_SECRET_KEY: wrong }, noFile));
+      expect(message).toMatch(/^PUNCTUAL_SECRET_KEY: expected 32 bytes/);
+      expect(message).not.toMatch(/hunter2|abab/);
+    }
+  });
+
   it('has one environment variable per setting, named after it', () => {
     expect(environmentName('leaseTtl')).toBe('PUNCTUAL_LEASE_TTL');
     expect(environmentName('databaseUrl')).toBe('PUNCTUAL_DATABASE_URL');

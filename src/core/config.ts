@@ -1,6 +1,7 @@
 import { formatDuration, parseDuration } from './duration.js';
 import { messageOf, PunctualError } from './errors.js';
 import { nearestName } from './nearest-name.js';
+import { MASTER_KEY_FORM, readMasterKeys } from './secret-box.js';
 
 /**
  * Every setting of the product, declared once: type, default, environment variable and description. A flag takes
@@ -43,6 +44,9 @@ export const SETTINGS = {
   apiKey: secret('Key for the API.'),
   databaseUrl: secret('Postgres to use instead of the embedded one.'),
   data: text('.punctual', 'Folder for the embedded Postgres, credentials and logs of `punctual up`.'),
+  secretKey: secret(
+    'Master key for the secrets of tenants: 32 bytes in base64 or hexadecimal digits. Of several, separated by commas, the first encrypts and all decrypt.',
+  ),
   logLevel: text('info', 'One of trace, debug, info, warn, error, silent.'),
   host: text('127.0.0.1', 'Address to listen on.'),
   port: integer(8080, 'Port to listen on; 0 picks a free one.', 0, 65_535),
@@ -53,6 +57,11 @@ export const SETTINGS = {
   leaseTtl: duration('5s', 'How long a term lasts without renewal.', 500),
   heartbeatInterval: duration('3s', 'How often workers send heartbeats.', 50),
   workerTimeout: duration('10s', 'Silence after which a worker is dead.', 100),
+  allowAddresses: text(
+    '',
+    'Addresses and CIDR ranges that workers may call although they are not public, separated by commas.',
+  ),
+  publicUrl: text('', 'Address of the nodes that workers tell the receivers of calls, for their reports.'),
   jobTimeout: duration('20m', 'Timeout of a job that names none.', 1),
   maxJobTimeout: duration('20m', 'Longest timeout a job may ask for.', 1),
   maxPayload: integer(256 * 1024, 'Largest payload and result of a job, in bytes.', 1),
@@ -62,7 +71,17 @@ export const SETTINGS = {
   maxBulkBytes: integer(16 * 1024 * 1024, 'Bytes in one bulk submission.', 1024),
   maxDepth: integer(64, 'Levels of nesting in a JSON body.', 4, 1_000),
   maxLabelSets: integer(10_000, 'Different sets of labels that the jobs of a tenant may require.', 0),
+  maxOrigins: integer(
+    1_000,
+    'Origins of http targets, once per set of labels, that have a backlog of their own in a tenant; more share 64.',
+    0,
+  ),
+  originConcurrency: integer(100, 'Calls to one origin that run at the same time; 0 is no limit.', 0),
+  circuitThreshold: integer(5, 'Consecutive failures of calls to an origin that open its circuit.', 1),
+  circuitPause: duration('5s', 'The first pause of a circuit that opens; each failed probe doubles it.', 1),
+  circuitMaxPause: duration('5m', 'The longest pause of a circuit.', 1),
   maxTasks: integer(10_000, 'Tasks that a tenant may define.', 0),
+  maxSecrets: integer(100, 'Secrets that a tenant may have.', 0, 10_000),
   maxQueues: integer(100_000, 'Queues of a tenant that has no quota of its own for them.', 0),
   maxConnections: integer(10_000, 'Open connections to a node; requests on more of them are refused.', 1),
   keyRate: integer(0, 'Requests of one key in a second at one node, but those of workers; 0 is no limit.', 0),
@@ -147,6 +166,7 @@ function parse(name: SettingName, value: string | number | boolean, from: string
       `${from}: expected ${expected}, got ${JSON.stringify(String(value))}.`,
     );
   if (name === 'databaseUrl') return parseDatabaseUrls(String(value), from);
+  if (name === 'secretKey') return checkMasterKeys(String(value), from);
   if (setting.kind === 'text' || setting.kind === 'secret') return String(value);
   if (setting.kind === 'boolean') {
     if (value === true || value === 'true' || value === '1') return true;
@@ -183,6 +203,15 @@ function parseDatabaseUrls(value: string, from: string): string {
   throw new PunctualError(
     'CONFIGURATION',
     `${from}: expected the address of a Postgres, such as postgres://user@host:5432/name, got ${got}.`,
+  );
+}
+
+/** A key that is nearly right is a secret, too, so the error does not quote it. */
+function checkMasterKeys(value: string, from: string): string {
+  if (value === '' || readMasterKeys(value)) return value;
+  throw new PunctualError(
+    'CONFIGURATION',
+    `${from}: expected ${MASTER_KEY_FORM}, or several of these with commas between them.`,
   );
 }
 

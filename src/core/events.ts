@@ -41,13 +41,25 @@ export const EVENT_TYPES = [
   'schedule.fired',
   'schedule.missed',
   'schedule.changed',
+  'origin.opened',
+  'origin.closed',
+  'origin.paused',
   'leader.elected',
 ] as const;
 /** The type of an event. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** What every type of one kind begins with. */
-export const EVENT_KINDS = ['job', 'batch', 'workflow', 'queue', 'worker', 'schedule', 'leader'] as const;
+export const EVENT_KINDS = [
+  'job',
+  'batch',
+  'workflow',
+  'queue',
+  'worker',
+  'schedule',
+  'origin',
+  'leader',
+] as const;
 /** A kind of events, for filters: `job.*` is every type of jobs. */
 export type EventKind = `${(typeof EVENT_KINDS)[number]}.*`;
 
@@ -85,7 +97,13 @@ export interface PunctualEvent {
   readonly errorCode?: string;
   /** How far the attempt has come, from 0 to 1. */
   readonly progress?: number;
-  /** How many occurrences were missed. */
+  /** Why it was done, if the leader did it by itself: `gone` for a schedule whose URL answered 410. */
+  readonly reason?: string;
+  /** The origin that http targets call, or the bucket that it is in. */
+  readonly origin?: string;
+  /** Until when no call to the origin starts. */
+  readonly until?: string;
+  /** How many occurrences were missed, or how many calls have failed in a row. */
   readonly count?: number;
   /** The term of the leader. */
   readonly epoch?: number;

@@ -16,6 +16,7 @@ const figures: fc.Arbitrary<Figures> = fc.record({
   totals: fc.record({
     ...{ running: count, waiting: count, ready: count, unserved: count, workers: count, slots: count },
     ...{ batchesWaiting: count, batchesRunning: count, slotsKept: count, endsPending: count },
+    ...{ originsOpen: count, originsPaused: count },
   }),
   queues: fc.uniqueArray(
     fc.record({ queue: name, ready: count, running: count, unserved: count, oldestReadyMs: count }),

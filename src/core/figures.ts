@@ -36,6 +36,9 @@ export interface TotalFigures {
   readonly slotsKept: number;
   /** Ended steps in memory that are not counted yet. */
   readonly endsPending: number;
+  /** Origins of http targets whose circuit is open, and that are paused. */
+  readonly originsOpen: number;
+  readonly originsPaused: number;
 }
 
 /** The figures of the queues of one name. */
@@ -88,6 +91,7 @@ const NO_FIGURES: Figures = {
   totals: {
     ...{ running: 0, waiting: 0, ready: 0, unserved: 0, workers: 0, slots: 0 },
     ...{ batchesWaiting: 0, batchesRunning: 0, slotsKept: 0, endsPending: 0 },
+    ...{ originsOpen: 0, originsPaused: 0 },
   },
   queues: [],
   attempts: [],

@@ -8,6 +8,8 @@ import type {
   ProgressReport,
   ReportAnswer,
   ReportRequest,
+  SecretsAnswer,
+  SecretsRequest,
   SessionKey,
   TaskInput,
   WorkerRegistration,
@@ -34,6 +36,8 @@ export interface WorkerGateway {
   /** Answers as soon as there is work, or without any when the wait is over. */
   claim(session: SessionKey, request: ClaimRequest, signal?: AbortSignal): Promise<ClaimAnswer>;
   report(session: SessionKey, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
+  /** The secrets that the target of an attempt names, and those that sign its call. */
+  secrets(session: SessionKey, request: SecretsRequest, signal?: AbortSignal): Promise<SecretsAnswer>;
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void>;
   /** Adds steps to a workflow; may be repeated, because steps that the job has added are taken as they are. */

@@ -52,9 +52,27 @@ export interface HttpTarget {
   readonly url: string;
   /** Default `POST`. */
   readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Default: the payload. */
+  /** Values may refer to secrets of the tenant. */
+  readonly headers?: Readonly<Record<string, string | SecretReference>>;
+  /** Default: the payload. Any value in it may be a reference to a secret. */
   readonly body?: unknown;
+  /** The statuses that mean success. Default: 200 to 299. */
+  readonly expect?: readonly number[];
+  /** `auto` (the default): 202 means that the receiver will report the end; `response`: 202 is an answer like any other. */
+  readonly completion?: 'auto' | 'response';
+  /** How long one call may take until its answer has arrived. Default 30s; never longer than the timeout of the job. */
+  readonly timeout?: Duration;
+  /** How many redirects are followed. Default 0. */
+  readonly redirects?: number;
+  /** The statuses after which the call is tried again. Default: 408, 425, 429 and 500 to 599. */
+  readonly retryStatuses?: readonly number[];
+}
+
+/** A reference to a secret of the tenant, which a worker replaces at the last moment. */
+export interface SecretReference {
+  readonly $secret: string;
+  /** Text before the value, such as `Bearer `. */
+  readonly prefix?: string;
 }
 
 /** An uploaded binary or a command. */

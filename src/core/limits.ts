@@ -17,6 +17,13 @@ export interface TenantLimits {
   readonly rate: Rate | null;
 }
 
+/** What is allowed of calls to one origin, where somebody has set it. */
+export interface OriginLimits {
+  /** Calls that run at the same time; null is no limit, undefined the usual number. */
+  readonly concurrency: number | null | undefined;
+  readonly rate: Rate | null;
+}
+
 /** Everything that an operator sets about a tenant but its name. */
 export interface TenantSettings extends TenantLimits {
   readonly quotas: Quotas;

@@ -3,7 +3,7 @@ import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
 import { parseDuration } from './duration.js';
 import { PunctualError } from './errors.js';
-import type { JobSubmission } from './job.js';
+import type { HttpTarget, JobSubmission } from './job.js';
 import { parseMoment } from './moment.js';
 import { DEFINITION_FIELDS } from './schedule.js';
 import { parseDefinition } from './schedule-definition.js';
@@ -39,6 +39,27 @@ function isJson(value: unknown): boolean {
   }
 }
 
+const REFUSED_HEADERS =
+  /^(host|connection|keep-alive|te|trailer|upgrade|transfer-encoding|content-length|expect|accept-encoding|trace(parent|state)|(punctual|webhook|proxy)-.*)$/i;
+const isSent = (text: string) => [...text].every((character) => character.codePointAt(0)! < 256);
+
+/** What the schema does not say about calls. */
+function isCallable({ url, method, body, timeout, headers = {} }: HttpTarget): boolean {
+  const { username, password } = new URL(url);
+  // What is no JSON is refused by another rule.
+  const references = isJson(body) && JSON.stringify(body ?? null).includes('"$secret"');
+  return (
+    `${username}${password}` === '' &&
+    !(body !== undefined && ['GET', 'HEAD'].includes(method ?? '')) &&
+    (timeout === undefined || parseDuration(timeout)! >= 1) &&
+    !references &&
+    Object.entries(headers).every(
+      ([name, value]) =>
+        !REFUSED_HEADERS.test(name) && isSent(typeof value === 'string' ? value : (value.prefix ?? '')),
+    )
+  );
+}
+
 /** The rules between fields, each told apart from the others. */
 const RULES: Readonly<Record<string, (job: JobSubmission) => boolean>> = {
   'task or target': ({ task, target }) => (task === undefined) !== (target === undefined),
@@ -46,6 +67,7 @@ const RULES: Readonly<Record<string, (job: JobSubmission) => boolean>> = {
   'artifact or command': ({ target }) =>
     target?.type !== 'exec' || (target.artifact === undefined) !== (target.command === undefined),
   'a target that exists': ({ target }) => !target || AVAILABLE_TARGETS.includes(target.type),
+  'a call that can be made': ({ target }) => target?.type !== 'http' || isCallable(target),
   'a target within limits': ({ target }) => isJson(target),
   'a payload within limits': ({ payload }) => isJson(payload),
   'labels within limits': ({ requires = {} }) => Buffer.byteLength(JSON.stringify(requires)) <= 4_096,
@@ -104,6 +126,7 @@ describe('a submission is refused', () => {
     ['task or target', {}],
     ['runAt or delay', { task: 'a', delay: '0s', runAt: '2026-01-01T00:00:05Z' }],
     ['a target that exists', { target: { type: 'exec', command: 'ls' } }],
+    ['a call that can be made', { target: { type: 'http', url: 'http://a', headers: { host: 'b' } } }],
     ['a payload within limits', { task: 'a', payload: 'x'.repeat(599) }],
     ['labels within limits', { task: 'a', requires: MANY_LABELS }],
     ['a timeout within limits', { task: 'a', timeout: '0s' }],
@@ -141,7 +164,7 @@ describe('a schedule', () => {
   });
 
   it('with a target that does not exist yet is refused with the code for that', () => {
-    const definition = { every: '1m', target: { type: 'http', url: 'http://a' } };
+    const definition = { every: '1m', target: { type: 'exec', command: 'ls' } };
     expect(refusal(() => parseDefinition(definition, context))).toBe('TARGET_UNAVAILABLE');
   });
 

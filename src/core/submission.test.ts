@@ -226,7 +226,6 @@ describe('a target', () => {
   });
 
   it.each([
-    { type: 'http', url: 'https://example.com/x?y', method: 'PUT', headers: { a: 'b' }, body: null },
     { type: 'exec', artifact: 'tool@1', args: ['-v', ''], env: { A: '1' } },
     { type: 'exec', command: 'ls' },
   ])('of a kind that does not exist yet is refused with a code of its own: %j', async (value) => {
@@ -237,6 +236,62 @@ describe('a target', () => {
       code: 'TARGET_UNAVAILABLE',
       errors: [{ pointer: '/jobs/1/target/type' }],
     });
+  });
+
+  it('may be a call', () => {
+    const call = {
+      type: 'http',
+      url: 'https://example.com/x?y',
+      method: 'PUT',
+      headers: { a: 'b', authorization: { $secret: 'key', prefix: 'Bearer ' } },
+      body: { deep: [{ $secret: 'other' }], plain: null },
+      expect: [200, 409],
+      completion: 'response',
+      timeout: '5s',
+      redirects: 2,
+      retryStatuses: [503],
+    };
+    expect(target(call)).toMatchObject({ task: null, target: call, needs: { target: 'http' } });
+  });
+
+  it.each([
+    'Host',
+    'punctual-token',
+    'Punctual-Anything',
+    'webhook-signature',
+    'traceparent',
+    'tracestate',
+    'connection',
+    'keep-alive',
+    'Transfer-Encoding',
+    'te',
+    'trailer',
+    'upgrade',
+    'content-length',
+    'expect',
+    'proxy-authorization',
+    'accept-encoding',
+  ])('that calls may not set the header %s', (name) => {
+    const call = { type: 'http', url: 'http://a', headers: { ok: '1', [name]: 'x' } };
+    expect(wrong(call)).toEqual([`/target/headers/${name} is a header that the call itself sets`]);
+  });
+
+  it.each([
+    [{ url: 'http://user@a' }, '/target/url'],
+    [{ url: 'http://:pass@a' }, '/target/url'],
+    [{ method: 'GET', body: null }, '/target/body'],
+    [{ method: 'HEAD', body: {} }, '/target/body'],
+    [{ timeout: '0s' }, '/target/timeout'],
+    [{ headers: { a: '🎉' } }, '/target/headers/a'],
+    [{ headers: { a: { $secret: 5 } } }, '/target/headers/a/$secret'],
+    [{ body: { $secret: 5 } }, '/target/body/$secret'],
+    [{ body: [{ x: { $secret: 'a b' } }] }, '/target/body/0/x/$secret'],
+    [{ body: { $secret: 'a', prefix: 'x\n' } }, '/target/body/prefix'],
+    [{ body: { $secret: 'a', other: 1 } }, '/target/body'],
+    [{ body: Array.from({ length: 17 }, (_, i) => ({ $secret: `s${i}` })) }, '/target'],
+  ])('that calls is refused for what the schema cannot say: %j', (fields, pointer) => {
+    const errors = refusal({ target: { type: 'http', url: 'http://a', ...fields } }).errors;
+    expect(errors.map((each) => each.pointer)).toEqual([pointer]);
   });
 
   it.each([

@@ -1,6 +1,7 @@
 import { environmentName } from './config.js';
 import { formatDuration, parseDuration } from './duration.js';
 import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.js';
+import { mistakesOf } from './http-target.js';
 import {
   type Delivery,
   type JobSubmission,
@@ -13,6 +14,7 @@ import {
 import { JsonText, readJsonText } from './json-reader.js';
 import { hasWindow, KEEP, type KeyRule } from './keys.js';
 import { parseMoment } from './moment.js';
+import { originOfUrl } from './origin.js';
 import { type Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
 import { isPlainObject } from './schemas/explain.js';
 import { JobSubmission as Form } from './schemas/submission.js';
@@ -314,7 +316,13 @@ function keyWithoutPayload(said: string | undefined, rules: TaskRules | undefine
 
 function needsOf(task: string | undefined, target: Target | undefined, labels: Labels): Needs {
   if (!target) return { target: 'handler', handler: task ?? '', labels };
-  return { target: target.type, handler: target.type === 'handler' ? target.name : '', labels };
+  return { target: target.type, handler: handlerIn(target), labels };
+}
+
+/** What stands in the place of the handler: for calls the origin, so that each has a backlog of its own. */
+function handlerIn(target: Target): string {
+  if (target.type === 'handler') return target.name;
+  return target.type === 'http' ? originOfUrl(target.url) : '';
 }
 
 function readKeyRule({ keyMode, keyWindow }: JobSubmission, given: Given, place: Place): KeyRule {
@@ -402,9 +410,13 @@ function readTarget(
   context: SubmissionContext,
   place: Place,
 ): Target | undefined {
-  if (given !== undefined) readJsonAt('/target', given, context, place);
+  const text = given === undefined ? null : readJsonAt('/target', given, context, place);
   if (target?.type === 'exec' && (target.artifact === undefined) === (target.command === undefined)) {
     wrong(place, '/target/artifact', 'give either "artifact" or "command"');
+  }
+  // What cannot be written as JSON may be a circle.
+  if (target?.type === 'http' && text !== null) {
+    for (const { pointer, detail } of mistakesOf(target)) wrong(place, `/target${pointer}`, detail);
   }
   return target;
 }

@@ -240,7 +240,7 @@ describe('a definition', () => {
     [{ concurrencyKey: 7 }, '/concurrencyKey'],
     [{ payloadSchema: { type: 'text' } }, '/payloadSchema/type'],
     [{ payloadSchema: null }, '/payloadSchema'],
-    [{ target: { type: 'http', url: 'https://example.com' } }, '/target/type'],
+    [{ target: { type: 'exec', command: 'true' } }, '/target/type'],
     [{ description: 'x'.repeat(2_000) }, '/description'],
   ])('that is wrong is refused: %j', (definition, pointer) => {
     expect(refusal(() => parseTask('greet', definition, context))).toMatchObject({ errors: [{ pointer }] });

@@ -11,7 +11,7 @@ import type { KeyLimits } from './access.js';
 const GENERATION_MS = 30 * 86_400_000;
 
 /** What tokens are for. */
-type Purpose = 'attempt' | 'node' | 'caller' | 'forwarded';
+type Purpose = 'attempt' | 'receiver' | 'node' | 'caller' | 'forwarded';
 
 /** How long the tokens between nodes are valid. */
 const NODE_TOKEN_MS = 60_000;
@@ -49,6 +49,29 @@ export function verifyAttemptToken(secret: Buffer, token: string, nowMs: number)
   if (!body) return null;
   const attempt = { tenant: String(body.ten), jobId: String(body.job), fence: Number(body.fence) };
   return body.lim ? { ...attempt, limits: body.lim as KeyLimits } : attempt;
+}
+
+/** What the token for the receiver of an http call says. */
+export type ReceiverClaims = Omit<AttemptClaims, 'limits'>;
+
+/**
+ * Signs the token that goes to the receiver of an http call. It is for another purpose than the worker's own, so that a third
+ * party that gets it can report about the attempt and do nothing else.
+ */
+export function signReceiverToken(
+  secret: Buffer,
+  { tenant, jobId, fence }: ReceiverClaims,
+  expiresAtMs: number,
+  nowMs: number,
+): string {
+  const rest = `"ten":${JSON.stringify(tenant)},"job":"${jobId}","fence":${fence}`;
+  return signBody(secret, 'receiver', rest, expiresAtMs, nowMs);
+}
+
+/** The claims of a genuine receiver's token that has not expired, else null. */
+export function verifyReceiverToken(secret: Buffer, token: string, nowMs: number): ReceiverClaims | null {
+  const body = verifyToken(secret, 'receiver', token, nowMs);
+  return body && { tenant: String(body.ten), jobId: String(body.job), fence: Number(body.fence) };
 }
 
 /** Signs the token by which nodes authenticate to each other. */

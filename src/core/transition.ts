@@ -1,6 +1,7 @@
 import { assertNever } from './errors.js';
 import type { AttemptOutcome, EndState, JobError } from './job.js';
 import { type Backoff, backoffMs } from './retry.js';
+import type { OriginReport } from './wire.js';
 
 /** What becomes of a job when its attempt has ended: decided here, purely; written elsewhere. */
 
@@ -25,6 +26,7 @@ export type AttemptEnd =
       readonly retryable: boolean;
       /** Milliseconds before which the next attempt must not start. */
       readonly retryAfterMs?: number;
+      readonly origin?: OriginReport;
     }
   | { readonly outcome: 'timed-out'; readonly error: JobError }
   | { readonly outcome: 'lost'; readonly error: JobError }

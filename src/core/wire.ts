@@ -122,8 +122,15 @@ export interface Assignment {
   readonly workflow?: string;
   /** The context of the trace that the submission was part of. */
   readonly traceparent?: string;
-  /** When the attempt was due (RFC 3339); only with `traceparent`. */
+  /** When the attempt was due (RFC 3339); only with `traceparent` and for http targets. */
   readonly dueAt?: string;
+  /**
+   * For the receiver of an http call: opens the routes that report about this attempt and nothing else. The worker's own
+   * token never leaves the worker.
+   */
+  readonly receiverToken?: string;
+  /** Set only for http targets that must be called at most once. */
+  readonly delivery?: 'at-most-once';
 }
 
 /** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */
@@ -143,12 +150,27 @@ export type AttemptResult = FencedJob &
         readonly retryable?: boolean;
         /** Milliseconds before which the next attempt must not start; a longer backoff stays. */
         readonly retryAfterMs?: number;
+        /** What a failed call says about the origin that it went to. */
+        readonly origin?: OriginReport;
       }
     | { readonly outcome: 'timed-out'; readonly error?: JobError }
     | { readonly outcome: 'cancelled'; readonly error?: JobError }
     /** The attempt goes on without a worker: whoever has its token, or a key, will report its end. */
     | { readonly outcome: 'handed-on' }
   );
+
+/** What a failed call says about the origin that it went to. */
+export interface OriginReport {
+  /** The origin asked for a pause: no call to it starts before. */
+  readonly pauseMs?: number;
+  /** Whether the failure counts against the origin's circuit: it gave no answer, or one that says that it is in trouble. */
+  readonly isDown?: boolean;
+  /** Whether it answered 410: a schedule that calls it is paused. */
+  readonly isGone?: boolean;
+}
+
+/** The longest pause that an origin may ask for. */
+export const MAX_ORIGIN_PAUSE_MS = 3_600_000;
 
 /** The longest pause that a failed attempt may ask for. */
 export const MAX_RETRY_AFTER_MS = 86_400_000;
@@ -161,6 +183,22 @@ export interface ReportAnswer {
   readonly epoch: number;
   readonly accepted: readonly string[];
   readonly stale: readonly string[];
+}
+
+/** Which secrets a worker needs for the call of an attempt that it holds. */
+export interface SecretsRequest extends FencedJob {
+  /** The attempt's own token; missing only for workers in the process of a node. */
+  readonly token?: string;
+  /** Names that the target of the job refers to. */
+  readonly names: readonly string[];
+}
+
+/** Secrets for one call, which a worker forgets after it. */
+export interface SecretsAnswer {
+  /** The values by name. */
+  readonly values: Readonly<Record<string, string>>;
+  /** The secrets with which to sign the call, the newest first; none where nodes have no master key. */
+  readonly signing: readonly string[];
 }
 
 export interface ProgressReport {
@@ -278,6 +316,7 @@ export type Gate =
   | 'no-free-slot'
   | 'limit'
   | 'rate'
+  | 'origin'
   | 'share'
   | 'behind-others'
   | 'not-admitted'
@@ -293,6 +332,23 @@ export interface Why {
   readonly detail: string;
   /** The figures behind it, e.g. `{"dueInMs": 1200}`. */
   readonly figures: Readonly<Record<string, number | string | boolean | null>>;
+}
+
+/** An origin that http targets of a tenant call, as the leader knows it. */
+export interface OriginView {
+  /** Scheme, host and port, such as `https://example.com`, or a bucket that many origins share, such as `bucket:17`. */
+  readonly origin: string;
+  readonly state: 'closed' | 'open' | 'probing' | 'paused';
+  /** Until when no call starts, if that is known. */
+  readonly until: string | null;
+  readonly consecutiveFailures: number;
+  /** Calls that are out. */
+  readonly running: number;
+  /** Due jobs that wait for it in the leader's memory. */
+  readonly waiting: number;
+  /** Calls that run at the same time at most; null is no limit. */
+  readonly concurrency: number | null;
+  readonly rate: RateView | null;
 }
 
 /** Ready jobs of one queue with the same needs, which no live worker has served for a while. */

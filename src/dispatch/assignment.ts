@@ -1,6 +1,6 @@
 import type { KeyLimits } from '../core/access.js';
 import type { HandlerTarget, Target } from '../core/job.js';
-import { signAttemptToken } from '../core/tokens.js';
+import { signAttemptToken, signReceiverToken } from '../core/tokens.js';
 import type { Assignment } from '../core/wire.js';
 import type { Work } from '../store/claims.js';
 import type { LeaderState } from './leader-state.js';
@@ -14,6 +14,9 @@ import type { WorkerSession } from './worker-session.js';
  */
 const TOKEN_GRACE_MS = 15 * 60_000;
 
+/** How long the receiver of a call may report after the attempt must have ended; the claim decides what counts. */
+const RECEIVER_GRACE_MS = 24 * 3_600_000;
+
 /**
  * What a worker is told about an attempt. Tens of thousands are made per second, so nothing is parsed or serialized
  * ahead: a worker in this process reads the payload, one over the network gets its stored text.
@@ -21,7 +24,7 @@ const TOKEN_GRACE_MS = 15 * 60_000;
 export class OwnAssignment implements Assignment {
   /** Set only for jobs that are part of a trace. */
   declare readonly traceparent?: string;
-  declare readonly dueAt?: string;
+  declare dueAt?: string;
   /** Set only for steps of workflows. */
   declare readonly workflow?: string;
   private parsed: { readonly payload: unknown } | undefined;
@@ -35,7 +38,7 @@ export class OwnAssignment implements Assignment {
     if (work.workflow !== null) this.workflow = work.workflow;
     if (work.traceparent === null) return;
     this.traceparent = work.traceparent;
-    this.dueAt = new Date(running.facts.runAt).toISOString();
+    this.dueAt = dueText(running);
   }
 
   get jobId(): string {
@@ -79,7 +82,7 @@ export class OwnAssignment implements Assignment {
 
   /** The assignment as JSON, with the payload and the target as they were stored. */
   get text(): string {
-    const own = `${this.tokenText}${this.stepText}${this.traceText}`;
+    const own = `${this.tokenText}${this.stepText}${this.traceText}${this.callText}`;
     return `{"jobId":"${this.running.id}","payload":${this.work.payload},${own}${commonText(this.running, this.queue, this.work.target)}`;
   }
 
@@ -88,6 +91,11 @@ export class OwnAssignment implements Assignment {
   }
 
   protected get tokenText(): string {
+    return '';
+  }
+
+  /** Only for http targets. */
+  protected get callText(): string {
     return '';
   }
 
@@ -107,7 +115,7 @@ class SignedAssignment extends OwnAssignment {
     running: Running,
     work: Work,
     queue: string,
-    private readonly secret: Buffer,
+    protected readonly secret: Buffer,
     private readonly graceMs: number,
     private readonly limits: KeyLimits | null,
   ) {
@@ -126,6 +134,49 @@ class SignedAssignment extends OwnAssignment {
   }
 }
 
+/**
+ * An assignment with an http target. It also has a token for the receiver and says when it was due. Its worker gets its own token
+ * in any case, because that is what secrets are asked for with.
+ */
+class CallAssignment extends SignedAssignment {
+  /** Set only for jobs that start once. */
+  declare readonly delivery?: 'at-most-once';
+
+  constructor(
+    running: Running,
+    work: Work,
+    queue: string,
+    secret: Buffer,
+    graceMs: number,
+    limits: KeyLimits | null,
+  ) {
+    super(running, work, queue, secret, graceMs, limits);
+    this.dueAt ??= dueText(running);
+    if (running.atMostOnce) this.delivery = 'at-most-once';
+  }
+
+  get receiverToken(): string {
+    const { tenant, id: jobId, fence, claimedAt, timeoutMs } = this.running;
+    const expiresAt = claimedAt + timeoutMs + RECEIVER_GRACE_MS;
+    return signReceiverToken(this.secret, { tenant, jobId, fence }, expiresAt, claimedAt);
+  }
+
+  protected override get callText(): string {
+    const due = this.traceparent === undefined ? `"dueAt":"${this.dueAt}",` : '';
+    const delivery = this.delivery === undefined ? '' : `"delivery":"${this.delivery}",`;
+    return `"receiverToken":"${this.receiverToken}",${due}${delivery}`;
+  }
+}
+
+function dueText({ facts }: Running): string {
+  return new Date(facts.runAt).toISOString();
+}
+
+/** Targets are stored as nodes write them, so that most need not be read to know that they are no calls. */
+function isCall({ target }: Work): boolean {
+  return target?.includes('"http"') === true && (JSON.parse(target) as Target).type === 'http';
+}
+
 /** An attempt with what it works on. */
 export interface Handed {
   readonly running: Running;
@@ -140,13 +191,13 @@ export function assignmentsOf(
   { secret, config, directory }: Pick<LeaderState, 'secret' | 'config' | 'directory'>,
 ): OwnAssignment[] {
   const queueOf = ({ queue }: Running) => directory.queue(queue)?.name ?? '';
-  if (!session.wantsTokens) {
-    return attempts.map(({ running, work }) => new OwnAssignment(running, work, queueOf(running)));
-  }
   const graceMs = config.workerTimeout + TOKEN_GRACE_MS;
-  return attempts.map(
-    ({ running, work }) => new SignedAssignment(running, work, queueOf(running), secret, graceMs, limits),
-  );
+  return attempts.map(({ running, work }) => {
+    const queue = queueOf(running);
+    if (isCall(work)) return new CallAssignment(running, work, queue, secret, graceMs, limits);
+    if (!session.wantsTokens) return new OwnAssignment(running, work, queue);
+    return new SignedAssignment(running, work, queue, secret, graceMs, limits);
+  });
 }
 
 /** A cache of one entry: most jobs that are handed over together have the same handler. */

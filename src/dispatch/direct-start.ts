@@ -12,8 +12,8 @@ import { isFree, type Poll } from './worker-session.js';
 
 /**
  * Starts a submission directly: if a worker waits and no other job comes first, the job is stored and claimed in one
- * transaction. A job with a key or a concurrency key, or whose queue is limited in rate or saturated, goes through the
- * backlog.
+ * transaction. A job with a key or a concurrency key, whose queue is limited in rate or saturated, or whose origin is not to be
+ * called now, goes through the backlog.
  */
 export class DirectStart {
   constructor(
@@ -29,9 +29,9 @@ export class DirectStart {
     const poll = share && this.waitingPoll(row, share);
     if (!share || !poll || !state.turns.tryTake(row.id)) return false;
     const { queue, tenant, run_at } = row.definition;
-    const use = { queue, tenant, key: null };
+    const use = { id: row.id, needs: row.definition.needs, queue, tenant, key: null };
     poll.reserved = true;
-    share.reserve(use);
+    state.shares.reserveNew(use, row.definition.target !== null);
     const lateness = emptyHistogram();
     lateness[bucketOf(Math.max(0, now - run_at))]! += 1;
     let orphans: Running[] = [];
@@ -83,6 +83,7 @@ export class DirectStart {
     const { queue, run_at, key, concurrency_key, start_before } = definition;
     if (run_at > now || concurrency_key !== null || key !== null) return null;
     if (start_before !== null && start_before <= now) return null;
+    if (definition.target !== null && state.origins.isShutTo(definition.needs)) return null;
     // Checked for every job that enters memory: memory may be wrong about the names of these ids.
     if (!state.hasKnownNames({ id, ...definition })) return null;
     const share = state.shares.queue(queue);

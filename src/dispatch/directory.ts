@@ -1,8 +1,14 @@
 import type { Labels } from '../core/job.js';
-import { DEFAULT_TENANT_LIMITS, type QueueLimits, type TenantLimits } from '../core/limits.js';
+import {
+  DEFAULT_TENANT_LIMITS,
+  type OriginLimits,
+  type QueueLimits,
+  type TenantLimits,
+} from '../core/limits.js';
 import type { Queryable } from '../store/database.js';
 import type { QueueRow } from '../store/names.js';
 import { textLabels } from '../store/needs-digest.js';
+import { limitsOfRow } from '../store/origin-limits.js';
 import { rateOfRow, readNeeds, readQueues } from '../store/queues.js';
 import { readTenantsOf, type TenantRow } from '../store/tenants.js';
 
@@ -31,6 +37,8 @@ export interface NeedsInfo {
   readonly target: string;
   readonly handler: string;
   readonly labels: Labels;
+  /** For an origin in place of the handler: the limits that were set for it when it was read. */
+  readonly limits?: OriginLimits | null;
 }
 
 /** The ids of a job's queue and needs. */
@@ -97,6 +105,14 @@ export class Directory {
     else this.queues.set(row.id, info);
   }
 
+  /** Notes the limits of an origin that the leader has just written. */
+  setOriginLimits(tenant: string, origin: string, limits: OriginLimits | null): void {
+    for (const info of this.needs.values()) {
+      if (info.target === 'http' && info.handler === origin && info.tenant === tenant)
+        this.needs.set(info.id, { ...info, limits });
+    }
+  }
+
   setTenant(row: TenantRow): void {
     const { weight, full_at: fullAt, debt } = row;
     this.tenants.set(row.id, { weight, rate: rateOfRow(row), fullAt, debt });
@@ -153,7 +169,10 @@ export class Directory {
 
   private async learnNeeds(ids: readonly number[]): Promise<void> {
     for (const row of await readNeeds(this.db, ids)) {
-      if (!this.needs.has(row.id)) this.needs.set(row.id, { ...row, labels: textLabels(row.labels) });
+      if (this.needs.has(row.id)) continue;
+      const { id, tenant, target, handler } = row;
+      const limits = target === 'http' ? limitsOfRow(row) : null;
+      this.needs.set(id, { id, tenant, target, handler, labels: textLabels(row.labels), limits });
     }
   }
 

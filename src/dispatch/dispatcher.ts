@@ -4,6 +4,7 @@ import { messageOf } from '../core/errors.js';
 import type { Figures } from '../core/figures.js';
 import type { Progress } from '../core/job.js';
 import { SerialQueues } from '../core/serial-queue.js';
+import { stopParts } from '../core/stop-parts.js';
 import { PORTION } from '../core/time-slice.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
@@ -36,6 +37,7 @@ import { KeyedSubmissions } from './keyed-submissions.js';
 import { LeaderFigures } from './leader-figures.js';
 import { type LeaderOptions, LeaderState } from './leader-state.js';
 import { ManyControl } from './many-control.js';
+import { OriginControl } from './origin-control.js';
 import { type Running, resumeRunning } from './running.js';
 import { UnservedJobs } from './unserved-jobs.js';
 import { Upkeep } from './upkeep.js';
@@ -74,6 +76,7 @@ export class Dispatcher {
   readonly manyControl: ManyControl;
   readonly batches: BatchControl;
   readonly settings: DispatchSettings;
+  readonly origins: OriginControl;
   readonly schedules: Schedules;
   readonly workflows: Workflows;
   readonly unserved: UnservedJobs;
@@ -136,6 +139,7 @@ export class Dispatcher {
     this.cancelRequests = new CancelRequests(this.state, this.jobControl);
     this.keyed = new KeyedSubmissions(this.state, parts.onStartBefore);
     this.settings = new DispatchSettings(this.state);
+    this.origins = new OriginControl(this.state);
     this.directStart = new DirectStart(this.state, (orphans) => this.giveBack(orphans));
     this.schedules = new Schedules(this.state, {
       cancelJob: (tenant, id) => this.jobControl.cancel(tenant, id),
@@ -154,6 +158,7 @@ export class Dispatcher {
       },
       () => this.claimer.claimsMade(),
     );
+    this.state.noteGone = (running) => void this.pauseGone(running);
     this.unserved = new UnservedJobs(this.state);
     this.leaderFigures = new LeaderFigures(this.state, this.unserved);
     this.auditChain = new AuditChain(this.state);
@@ -212,26 +217,28 @@ export class Dispatcher {
   async stop(): Promise<void> {
     clearTimeout(this.rest);
     this.state.dispose();
-    await Promise.all(this.parts.map((part) => part.stop()));
+    await stopParts(this.parts, (parts) =>
+      this.state.log.warn({ epoch: this.epoch, parts }, 'the term is over, and these parts of it still work'),
+    );
   }
 
   private get parts() {
-    return [
-      this.finisher,
-      this.claimer,
-      this.gangPlanner,
-      this.gangKeeper,
-      this.backlogReader,
-      this.admitter,
-      this.cancelRequests,
-      this.expirer,
-      this.workers,
-      this.schedules,
-      this.workflows,
-      this.unserved,
-      this.upkeep,
-      this.auditChain,
-    ];
+    return {
+      finisher: this.finisher,
+      claimer: this.claimer,
+      gangPlanner: this.gangPlanner,
+      gangKeeper: this.gangKeeper,
+      backlogReader: this.backlogReader,
+      admitter: this.admitter,
+      cancelRequests: this.cancelRequests,
+      expirer: this.expirer,
+      workers: this.workers,
+      schedules: this.schedules,
+      workflows: this.workflows,
+      unserved: this.unserved,
+      upkeep: this.upkeep,
+      auditChain: this.auditChain,
+    };
   }
 
   /** Takes the jobs of a workflow in that the leader has stored by itself. */
@@ -246,6 +253,26 @@ export class Dispatcher {
     state.addedJobs.note(tenant, 0, later.length);
     const live = steps.filter(({ admitAt }) => admitAt === null);
     await state.admitNew(live.map(({ row }) => toWaiting(row)));
+  }
+
+  /**
+   * Pauses the schedule whose job found its URL gone. The end of the attempt is on record before: if this fails, or the leader dies
+   * meanwhile, the next occurrence finds the same.
+   */
+  private async pauseGone({ id, tenant, facts }: Running): Promise<void> {
+    const { state } = this;
+    try {
+      const job = await readJob(state.hot, tenant, id);
+      if (job && (await this.schedules.changes.pauseGone(tenant, facts.schedule!, job)))
+        state.log.info(
+          { tenant, schedule: facts.schedule, job: id },
+          'a schedule was paused: its URL is gone',
+        );
+    } catch (error) {
+      if (state.isOver) return;
+      const fields = { tenant, schedule: facts.schedule, job: id, error: messageOf(error) };
+      state.log.warn(fields, 'a schedule whose URL is gone could not be paused');
+    }
   }
 
   private giveBack(orphans: readonly Running[]): void {

@@ -8,6 +8,7 @@ import type { WorkflowState } from '../core/workflow.js';
 import type { EndedJob } from '../store/ended-jobs.js';
 import type { Waiting } from '../store/read-backlog.js';
 import type { Directory } from './directory.js';
+import type { Origin } from './origin.js';
 import type { Running } from './running.js';
 import type { WorkerSession } from './worker-session.js';
 
@@ -245,8 +246,21 @@ export class EventRecorder {
     tenant: string,
     schedule: string,
     change: 'created' | 'changed' | 'paused' | 'resumed' | 'deleted',
+    reason?: 'gone',
   ): void {
-    this.tell('schedule.changed', tenant, { schedule }, `,"change":"${change}"`);
+    const why = reason === undefined ? '' : `,"reason":"${reason}"`;
+    this.tell('schedule.changed', tenant, { schedule }, `,"change":"${change}"${why}`);
+  }
+
+  /** What becomes of an origin; `until` is on the database's clock. */
+  origin(
+    type: Extract<EventType, `origin.${string}`>,
+    { tenant, name, circuit }: Pick<Origin, 'tenant' | 'name' | 'circuit'>,
+    until: number | null,
+  ): void {
+    const end = until === null ? '' : `,"until":"${new Date(until).toISOString()}"`;
+    const count = type === 'origin.opened' ? `,"count":${circuit.failures}` : '';
+    this.tell(type, tenant, {}, `,"origin":${JSON.stringify(name)}${end}${count}`);
   }
 
   private attempt(type: EventType, running: Running, more: string): void {

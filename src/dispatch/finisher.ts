@@ -3,6 +3,7 @@ import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
+import type { OriginReport } from '../core/wire.js';
 import { stands } from '../host/test-switches.js';
 import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
@@ -13,6 +14,7 @@ import { type Ending, type Finished, finishJobs, type Retrying, retryJobs } from
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
 import { type LeaderState, noLeader } from './leader-state.js';
+import type { CallNews } from './origins.js';
 import type { Running } from './running.js';
 
 /** The largest batch of attempts that is ended in one transaction. */
@@ -36,6 +38,8 @@ interface Pending {
   readonly running: Running;
   readonly decision: Decision;
   readonly startedAt: number | null;
+  /** What the attempt tells about the origin that it called, if it tells anything. */
+  readonly origin: OriginReport | undefined;
   readonly listener: EndListener;
   readonly index: number;
   /** Whether its outcome is known. */
@@ -109,13 +113,18 @@ export class Finisher {
     if (running.fence !== fence && CHECKS_FENCE) return false;
     running.isEnding = true;
     const decision = decide(running, end, Math.random());
-    const started = startedAt ?? running.startedAt;
-    if (ANSWERS_AFTER_COMMIT)
-      this.queue.push({ running, decision, startedAt: started, listener, index, isSettled: false });
-    else {
-      this.queue.push({ running, decision, startedAt: started, listener: NOBODY, index, isSettled: false });
-      listener.ended(index, true);
-    }
+    const origin = end.outcome === 'failed' ? end.origin : undefined;
+    const heard = ANSWERS_AFTER_COMMIT ? listener : NOBODY;
+    this.queue.push({
+      running,
+      decision,
+      startedAt: startedAt ?? running.startedAt,
+      origin,
+      listener: heard,
+      index,
+      isSettled: false,
+    });
+    if (heard !== listener) listener.ended(index, true);
     if (this.queue.length === 1) this.loop.wake();
     return true;
   }
@@ -218,7 +227,8 @@ export class Finisher {
 
   private settle(pending: Pending, accepted: boolean, now: number): void {
     const { state } = this;
-    const { running, decision } = pending;
+    const { running, decision, origin } = pending;
+    if (accepted && state.origins.isInUse) state.origins.told(running, newsOf(decision, origin), origin);
     if (accepted && decision.kind === 'hand-on') state.handOn(running, startOf(pending, now));
     else state.endRunning(running);
     if (accepted && decision.kind !== 'hand-on')
@@ -228,6 +238,7 @@ export class Finisher {
       const runAt = retryAt(running, decision, now);
       void state.admit([running.waitingAgain(runAt)]);
     }
+    if (accepted && origin?.isGone && running.facts.schedule !== null) state.noteGone(running);
     pending.listener.ended(pending.index, accepted);
     // Memory held a claim that the table does not have; only a new term, which reads everything, makes them agree.
     if (!accepted) state.doubt(`job ${running.id} was not claimed as this leader thought`);
@@ -285,6 +296,20 @@ function endedAmong(part: readonly Pending[], refused: ReadonlySet<string>): End
   return part.flatMap(({ running: { id, tenant }, decision }) =>
     decision.kind === 'end' && !refused.has(id) ? [{ id, tenant, state: decision.state }] : [],
   );
+}
+
+/** The codes of errors that say which status a call was answered with. */
+const ANSWERED = /^HTTP_STATUS_\d/;
+
+/**
+ * What an attempt tells about the origin that it called. A failure that has neither a report nor a status was none of the
+ * origin's: the call was not made. What was lost or stopped tells nothing.
+ */
+function newsOf(decision: Decision, report: OriginReport | undefined): CallNews {
+  if (decision.kind === 'hand-on' || decision.outcome === 'succeeded') return 'answered';
+  if (decision.outcome === 'timed-out' || report?.isDown) return 'down';
+  if (decision.outcome !== 'failed') return 'nothing';
+  return report || ANSWERED.test(decision.error?.code ?? '') ? 'answered' : 'nothing';
 }
 
 function withoutSteps(refused: ReadonlySet<string>): Finished {

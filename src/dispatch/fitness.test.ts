@@ -24,7 +24,8 @@ const worker = fc.record({
 type Worker = typeof worker extends fc.Arbitrary<infer W> ? W : never;
 
 function toNeeds(each: Omit<NeedsInfo, 'id'>, id: number): NeedsInfo {
-  return { ...each, id, handler: each.target === 'handler' ? each.handler : '' };
+  // Of calls, the origin stands in place of the handler.
+  return { ...each, id, handler: each.target === 'handler' ? each.handler : `https://${each.handler}` };
 }
 
 function toSession({ tenant, ...rest }: Worker, id: number): WorkerSession {

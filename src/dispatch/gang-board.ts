@@ -199,9 +199,13 @@ export class GangBoard {
   }
 }
 
-/** The slots of a worker that a job could start on now; jobs may be on their way to polls that are reserved. */
-export function freeSlotsOf({ slots, running, polls, bucket }: WorkerSession, now: number): number {
-  if (bucket && !bucket.isOpen(now)) return 0;
+/**
+ * The slots of a worker that a job could start on now; jobs may be on their way to polls that are reserved. A worker that
+ * this leader has not heard of has none: where leaders change more often than sessions time out, it may be long dead.
+ */
+export function freeSlotsOf(session: WorkerSession, now: number): number {
+  const { slots, running, polls, bucket, isHeard } = session;
+  if (!isHeard || (bucket && !bucket.isOpen(now))) return 0;
   let free = slots - running.size;
   for (const { reserved } of polls) if (reserved) free -= 1;
   return Math.max(0, free);

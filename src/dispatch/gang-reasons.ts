@@ -4,10 +4,19 @@ import { findObstacle, type Lack } from './gang-plan.js';
 import { GangSurvey, type SurveyedLimit } from './gang-survey.js';
 import type { LeaderState } from './leader-state.js';
 import { describeNeeds } from './needs-text.js';
+import { explainOrigin } from './origin-reasons.js';
 
 /** What a batch waits for, for people. */
 export interface GangReason {
-  readonly waitingFor: 'start' | 'free-slots' | 'capacity' | 'limit' | 'rate' | 'queue-paused' | 'workers';
+  readonly waitingFor:
+    | 'start'
+    | 'free-slots'
+    | 'capacity'
+    | 'limit'
+    | 'rate'
+    | 'origin'
+    | 'queue-paused'
+    | 'workers';
   /** One sentence. */
   readonly detail: string;
   readonly figures: Readonly<Record<string, number | string | boolean | null>>;
@@ -33,6 +42,12 @@ export async function explainGang(state: LeaderState, gang: Gang): Promise<GangR
   const lack = gang.lack;
   if (lack === null) return { waitingFor: 'start', detail: 'The batch is about to start.', figures };
   if (lack.kind === 'rate') {
+    const now = state.clock.steady();
+    for (const origin of survey.originsOf(gang)) {
+      const held = explainOrigin(origin, now, (at) => state.onDatabaseClock(at));
+      if (held)
+        return { waitingFor: 'origin', detail: held.detail, figures: { ...held.figures, ...figures } };
+    }
     const detail = 'The rate of one of its queues, or of its tenant, does not let the batch start yet.';
     return { waitingFor: 'rate', detail, figures };
   }
@@ -71,7 +86,14 @@ function ofObstacle(
   return { waitingFor: 'capacity', detail };
 }
 
-function ofLimit(state: LeaderState, { queue, key, most }: SurveyedLimit): Omit<GangReason, 'figures'> {
+function ofLimit(
+  state: LeaderState,
+  { queue, key, most, origin }: SurveyedLimit,
+): Omit<GangReason, 'figures'> {
+  if (origin !== undefined) {
+    const detail = `At most ${most} calls to ${origin} run at the same time; the batch needs more room.`;
+    return { waitingFor: 'origin', detail };
+  }
   const info = state.directory.queue(queue);
   const name = info?.name ?? String(queue);
   if (key === null && info?.paused) return { waitingFor: 'queue-paused', detail: `Queue ${name} is paused.` };

@@ -4,6 +4,7 @@ import { freeSlotsOf } from './gang-board.js';
 import type { MemberGroup } from './gang-placement.js';
 import type { Limit, Pausing, SlotPool, WaitingGang } from './gang-plan.js';
 import type { LeaderState } from './leader-state.js';
+import type { Origin } from './origin.js';
 import type { QueueShare } from './queue-share.js';
 import type { WorkerSession } from './worker-session.js';
 
@@ -13,10 +14,11 @@ interface Pool extends SlotPool {
   readonly sessions: readonly WorkerSession[];
 }
 
-/** The limit of a queue, or of a concurrency key in it. */
+/** The limit of a queue, of a concurrency key in it, or of an origin. */
 export interface SurveyedLimit extends Limit {
   readonly queue: number;
   readonly key: string | null;
+  readonly origin?: string;
 }
 
 /** How long before the rates let it start a gang begins to hold slots. */
@@ -83,18 +85,25 @@ export class GangSurvey {
   }
 
   /** How many of its members count against which limits. */
-  usesOf({ rooms }: Gang): Map<number, number> {
+  usesOf({ rooms, kinds }: Gang): Map<number, number> {
     const uses = new Map<number, number>();
     for (const [queue, { jobs, keys }] of rooms) {
       uses.set(this.limitOf(queue, null), jobs);
       for (const [key, count] of keys) uses.set(this.limitOf(queue, key), count);
     }
+    for (const { queue, needs, members } of kinds) {
+      const origin = this.state.origins.of(needs);
+      if (!origin) continue;
+      const limit = this.limitOfOrigin(queue, origin);
+      uses.set(limit, (uses.get(limit) ?? 0) + members.length);
+    }
     return uses;
   }
 
-  /** When the rates of its queues and its tenant let it start, on the steady clock. */
+  /** When the rates of its queues and its tenant, and the origins that it calls, let it start, on the steady clock. */
   opensAt(gang: Gang): number {
     let opensAt = Number.NEGATIVE_INFINITY;
+    for (const origin of this.originsOf(gang)) opensAt = Math.max(opensAt, origin.opensAt(this.now));
     for (const share of this.ratedShares(gang)) {
       for (const bucket of [share.bucket, share.tenant.bucket])
         if (bucket) opensAt = Math.max(opensAt, bucket.opensAt);
@@ -120,6 +129,11 @@ export class GangSurvey {
       queues: new Set(kept.map(({ info }) => info.id)),
       ofTenant: shares.some(({ tenant }) => isKept(tenant.bucket, ofTenant)),
     };
+  }
+
+  /** The origins that its members call. */
+  originsOf({ kinds }: Gang): Origin[] {
+    return kinds.flatMap(({ needs }) => this.state.origins.of(needs) ?? []);
   }
 
   private ratedShares({ rooms, tenant }: Gang): QueueShare[] {
@@ -165,6 +179,16 @@ export class GangSurvey {
     const index = this.limits.push({ queue, key, ...this.limit(queue, key) }) - 1;
     this.limitIndexes.set(name, index);
     return index;
+  }
+
+  private limitOfOrigin(queue: number, { tenant, name, concurrency, running }: Origin): number {
+    const index = `${tenant}\n${name}`;
+    const known = this.limitIndexes.get(index);
+    if (known !== undefined) return known;
+    const most = concurrency ?? Number.POSITIVE_INFINITY;
+    const added = this.limits.push({ queue, key: null, origin: name, most, running }) - 1;
+    this.limitIndexes.set(index, added);
+    return added;
   }
 
   /** Nothing of a paused queue starts. */

@@ -55,6 +55,7 @@ export class LeaderFigures {
     const [queues, all] = await this.first(byName.values());
     const { running, backlog, sessions } = state;
     const { ready, unserved } = all;
+    const origins = state.origins.figures();
     return {
       totals: {
         running: running.size,
@@ -67,6 +68,8 @@ export class LeaderFigures {
         batchesRunning: state.gangs.running.size,
         slotsKept: state.gangs.slotsKept(sessions.values(), state.clock.steady()),
         endsPending: state.workflowMeters.endsPending(),
+        originsOpen: origins.open,
+        originsPaused: origins.paused,
       },
       queues,
       attempts: state.meters.figures(),

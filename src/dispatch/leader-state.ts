@@ -24,6 +24,7 @@ import { EventRecorder } from './event-recorder.js';
 import { FailureLog } from './failure-log.js';
 import { Fitness } from './fitness.js';
 import { GangBoard } from './gang-board.js';
+import { Origins } from './origins.js';
 import type { Running } from './running.js';
 import { Shares } from './shares.js';
 import { Turns } from './turns.js';
@@ -80,6 +81,8 @@ export class LeaderState {
   readonly shares: Shares;
   readonly backlog: Backlog;
   readonly fitness: Fitness;
+  /** What is known of the origins that http targets call. */
+  readonly origins: Origins;
   readonly meters: AttemptMeters;
   readonly workflowMeters = new WorkflowMeters();
   /** What is told to those who listen to events. */
@@ -100,6 +103,8 @@ export class LeaderState {
   wakeClaiming: () => void = () => undefined;
   /** Set by the workflows; called after the commit with the steps that have ended. */
   noteSteps: (steps: readonly EndedStep[]) => void = () => undefined;
+  /** Set by the dispatcher; called after the commit with an attempt whose job a schedule made, and that found its URL gone. */
+  noteGone: (running: Running) => void = () => undefined;
   /** Set by the chain of the audit; called after an entry was written. */
   noteEntry: () => void = () => undefined;
   private readonly renounce: LeaderOptions['renounce'];
@@ -132,11 +137,30 @@ export class LeaderState {
     this.events = new EventRecorder(options.term.epoch, options.clock, this.directory);
     this.fitness = new Fitness(this.directory);
     this.meters = new AttemptMeters(this.directory, options.clock, options.config.metricsLabels);
+    this.origins = new Origins({
+      clock: options.clock,
+      config: options.config,
+      needsOf: (needs) => this.directory.needsOf(needs),
+      onChange: (needs, mayStart) => {
+        this.shares.servingChanged(needs, mayStart);
+        this.gangs.changed();
+      },
+      onOpened: (origin, until) => {
+        if (this.events.isHeard) this.events.origin('origin.opened', origin, this.onDatabaseClock(until));
+      },
+      onClosed: (origin) => {
+        if (this.events.isHeard) this.events.origin('origin.closed', origin, null);
+      },
+      onPaused: (origin, until) => {
+        if (this.events.isHeard) this.events.origin('origin.paused', origin, this.onDatabaseClock(until));
+      },
+    });
     this.shares = new Shares({
       clock: options.clock,
       queueInfo: (queue) => this.directory.queue(queue)!,
       tenantInfo: (tenant) => this.directory.tenant(tenant),
-      isServed: (needs) => this.fitness.isServed(needs),
+      isServed: (needs) => !this.origins.isShut(needs) && this.fitness.isServed(needs),
+      origins: this.origins,
       onReady: () => this.wakeClaiming(),
     });
     this.backlog = new Backlog({
@@ -185,6 +209,11 @@ export class LeaderState {
     return value;
   }
 
+  /** A moment of the steady clock on that of the database. */
+  onDatabaseClock(moment: number): number {
+    return Math.ceil(this.clock.now() + moment - this.clock.steady());
+  }
+
   /** How long the term has lasted. */
   get termMs(): number {
     return this.clock.steady() - this.startedAt;
@@ -230,6 +259,7 @@ export class LeaderState {
 
   /** Frees the worker's slot; the job still runs, and counts against the limits of its queue. */
   handOn(running: Running, startedAt: number | null): void {
+    this.origins.over(running);
     running.isHandedOn = true;
     running.startedAt ??= startedAt;
     running.list?.remove(running);
@@ -410,7 +440,9 @@ export class LeaderState {
   /** Ends every wait for something of this term. */
   dispose(): void {
     this.backlog.stop();
+    this.origins.stop();
     this.reads.stop();
+    this.turns.stop(noLeader());
     this.failures.close();
     this.events.dispose();
     this.addedJobs.stop();

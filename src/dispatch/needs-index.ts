@@ -17,16 +17,17 @@ export class NeedsIndex {
   add(needs: NeedsInfo): void {
     if (this.keys.has(needs.id)) return;
     let best: string | undefined;
-    for (const key of keysOf(needs.target, needs.handler, Object.entries(needs.labels))) {
+    const handler = handlerKey(needs);
+    for (const key of keysOf(needs.target, handler, Object.entries(needs.labels))) {
       if (best === undefined || this.sizeOf(key) < this.sizeOf(best)) best = key;
     }
-    const key = best ?? keyOf(needs.target, needs.handler);
+    const ofHandler = keyOf(needs.target, handler);
+    const key = best ?? ofHandler;
     const group = this.groups.get(key);
     if (group) group.add(needs);
     else this.groups.set(key, new Set([needs]));
     this.keys.set(needs.id, key);
-    const handler = keyOf(needs.target, needs.handler);
-    this.perHandler.set(handler, (this.perHandler.get(handler) ?? 0) + 1);
+    this.perHandler.set(ofHandler, (this.perHandler.get(ofHandler) ?? 0) + 1);
   }
 
   remove(needs: NeedsInfo): void {
@@ -36,7 +37,7 @@ export class NeedsIndex {
     const group = this.groups.get(key)!;
     group.delete(needs);
     if (group.size === 0) this.groups.delete(key);
-    const handler = keyOf(needs.target, needs.handler);
+    const handler = keyOf(needs.target, handlerKey(needs));
     const left = this.perHandler.get(handler)! - 1;
     if (left === 0) this.perHandler.delete(handler);
     else this.perHandler.set(handler, left);
@@ -57,6 +58,11 @@ export class NeedsIndex {
   private sizeOf(key: string): number {
     return this.groups.get(key)?.size ?? 0;
   }
+}
+
+/** The handler that a worker must have; for other targets workers meet the needs whatever stands there. */
+function handlerKey({ target, handler }: NeedsInfo): string {
+  return target === 'handler' ? handler : '';
 }
 
 /** The separator occurs in no target, handler or label name. */

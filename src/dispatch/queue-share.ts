@@ -1,19 +1,25 @@
 import type { Clock, Timer } from '../core/clock.js';
-import { IndexedHeap } from '../core/heap.js';
+import { type HeapItem, IndexedHeap } from '../core/heap.js';
 import { Bucket, isSameRate } from '../core/rate.js';
 import type { QueueInfo } from './directory.js';
+import type { OriginCall } from './origins.js';
 import { type Segment, startsBefore } from './segment.js';
 import type { TenantShare } from './tenant-share.js';
 
 /** The segments of one queue whose jobs have the same needs. */
-export class SegmentGroup {
+export class SegmentGroup implements HeapItem {
+  heapIndex = -1;
   readonly lanes = new Map<number, Segment>();
   /** The segments with a job that may start, ordered by that job. */
   readonly ready = new IndexedHeap<Segment>((a, b) => startsBefore(a.head()!, b.head()!));
   /** Since when no worker serves its ready jobs, on the steady clock; kept by `UnservedJobs`. */
   unservedSince: number | null = null;
 
-  constructor(readonly needs: number) {}
+  constructor(
+    readonly needs: number,
+    /** Whether its jobs are calls that need no labels. */
+    readonly isCall: boolean,
+  ) {}
 
   /** When the earliest of the jobs that start next was due. */
   get oldestReady(): number {
@@ -47,7 +53,7 @@ export interface HeldRoom {
 }
 
 /** A job that was chosen or runs, as it counts against the limits of its queue. */
-export interface Use {
+export interface Use extends OriginCall {
   readonly queue: number;
   readonly tenant: string;
   readonly key: string | null;
@@ -56,6 +62,8 @@ export interface Use {
 interface QueueShareOptions {
   /** Whether any worker can run jobs with such needs. */
   readonly isServed: (needs: number) => boolean;
+  /** Whether jobs with such needs are calls that need no labels: whoever can run one of these can run all. */
+  readonly isCall: (needs: number) => boolean;
   /** Called when the queue gets its first job with such needs, and when it no longer has any. */
   readonly onGroup: (share: QueueShare, needs: number, isThere: boolean) => void;
   readonly clock: Clock;
@@ -67,8 +75,12 @@ interface QueueShareOptions {
  */
 export class QueueShare {
   readonly groups = new Map<number, SegmentGroup>();
-  /** Groups with a job that may start by the limit of its key and for which there is a worker. */
-  readonly ready = new Set<SegmentGroup>();
+  /** Groups with a job that may start by the limit of its key and for which there is a worker, but for those of calls. */
+  private readonly ready = new Set<SegmentGroup>();
+  /** The same of calls: there may be thousands of origins, and a worker that can run one can run all. */
+  private readonly readyCalls = new IndexedHeap<SegmentGroup>((a, b) =>
+    startsBefore(a.ready.peek()!.head()!, b.ready.peek()!.head()!),
+  );
   running = 0;
   /** How many of the jobs that its limit allows are held for gangs. */
   held = 0;
@@ -91,6 +103,11 @@ export class QueueShare {
     this.bucket = info.rate && Bucket.resumed(info.rate, info.fullAt, options.clock, info.debt);
   }
 
+  /** Whether any of its jobs may start by the limit of its key and has a worker. */
+  get hasReady(): boolean {
+    return this.ready.size > 0 || this.readyCalls.size > 0;
+  }
+
   get isSaturated(): boolean {
     return this.info.concurrency !== null && this.running + this.held >= this.info.concurrency;
   }
@@ -102,7 +119,7 @@ export class QueueShare {
 
   /** Whether no other job of the queue could start before a new one. False if that would take long to find out. */
   get isClear(): boolean {
-    if (this.ready.size > 0 || this.groups.size > QUICK_LOOK) return false;
+    if (this.hasReady || this.groups.size > QUICK_LOOK) return false;
     for (const { lanes } of this.groups.values()) {
       if (lanes.size > QUICK_LOOK) return false;
       for (const segment of lanes.values()) if (segment.hasUnread) return false;
@@ -114,7 +131,7 @@ export class QueueShare {
   group(needs: number): SegmentGroup {
     let group = this.groups.get(needs);
     if (!group) {
-      group = new SegmentGroup(needs);
+      group = new SegmentGroup(needs, this.options.isCall(needs));
       this.groups.set(needs, group);
       this.options.onGroup(this, needs, true);
     }
@@ -146,19 +163,39 @@ export class QueueShare {
 
   /** Lists the group if it has a job that may start and a worker for it. */
   list(group: SegmentGroup): void {
-    if (group.ready.size > 0 && this.options.isServed(group.needs)) this.ready.add(group);
+    const isReady = group.ready.size > 0 && this.options.isServed(group.needs);
+    if (group.isCall) {
+      if (isReady) this.readyCalls.update(group);
+      else this.readyCalls.remove(group);
+    } else if (isReady) this.ready.add(group);
     else this.ready.delete(group);
   }
 
   /** The segment whose first job starts next, among those that can be run. */
   best(canRun: (needs: number) => boolean): Segment | undefined {
-    let best: Segment | undefined;
+    let best = this.bestCall(canRun);
     for (const group of this.ready) {
       if (!canRun(group.needs)) continue;
       const segment = this.firstFree(group);
       if (segment && (!best || startsBefore(segment.head()!, best.head()!))) best = segment;
     }
     return best;
+  }
+
+  /** The segment with such needs whose first job starts next. */
+  bestOf(needs: number): Segment | undefined {
+    const group = this.groups.get(needs);
+    return group && this.options.isServed(needs) ? this.firstFree(group) : undefined;
+  }
+
+  private bestCall(canRun: (needs: number) => boolean): Segment | undefined {
+    for (;;) {
+      const group = this.readyCalls.peek();
+      if (!group || !canRun(group.needs)) return undefined;
+      const segment = group.ready.peek()!;
+      if (!this.parkingOf(segment.head()!.key)) return segment;
+      this.refresh(segment);
+    }
   }
 
   /** Counts a job against the limits. */

@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.js';
 import type { Bucket } from '../core/rate.js';
 import { TimeSlice } from '../core/time-slice.js';
 import type { QueueInfo, TenantInfo } from './directory.js';
+import type { Origins } from './origins.js';
 import { type HeldRoom, QueueShare, type SegmentGroup, type Use } from './queue-share.js';
 import { Round } from './round.js';
 import { RoundRobin } from './round-robin.js';
@@ -41,6 +42,11 @@ interface SharesOptions {
   readonly tenantInfo: (tenant: string) => TenantInfo;
   /** Whether any worker can run jobs with such needs. */
   readonly isServed: (needs: number) => boolean;
+  /** Counts the calls of http targets; missing where there are none. */
+  readonly origins?: Pick<
+    Origins,
+    'join' | 'leave' | 'began' | 'beganOutside' | 'resumed' | 'over' | 'isPlainCall'
+  >;
   /** Called when a job may start that could not before. */
   readonly onReady: () => void;
 }
@@ -116,10 +122,11 @@ export class Shares {
   queue(queue: number): QueueShare {
     let share = this.queues.get(queue);
     if (!share) {
-      const { clock, queueInfo, isServed } = this.options;
+      const { clock, queueInfo, isServed, origins } = this.options;
       const info = queueInfo(queue);
       share = new QueueShare(info, this.tenant(info.tenant), {
         isServed,
+        isCall: (needs) => origins?.isPlainCall(needs) ?? false,
         onGroup: (share, needs, isThere) => this.noteGroup(share, needs, isThere),
         clock,
       });
@@ -183,16 +190,25 @@ export class Shares {
     share.bucket?.draw(now);
     tenant.bucket?.draw(now);
     round.spend(share);
+    this.options.origins?.began(use);
     if (tenant.bucket && !tenant.bucket.isOpen(now)) this.updateTenant(tenant);
   }
 
   /** Counts a job that an earlier leader started against its limits. */
   reserve(use: Use): void {
     this.queue(use.queue).reserve(use);
+    if (!use.isHandedOn) this.options.origins?.resumed(use);
+  }
+
+  /** Counts a job that starts without having waited; `calls` if it may have an http target. */
+  reserveNew(use: Use, calls: boolean): void {
+    this.queue(use.queue).reserve(use);
+    if (calls) this.options.origins?.beganOutside(use);
   }
 
   /** Uncounts a job. With `refund`, for a job that did not start, its token returns to the token buckets too. */
   release(use: Use, refund = false): void {
+    if (!use.isHandedOn) this.options.origins?.over(use, refund);
     const share = this.queues.get(use.queue);
     if (!share) return;
     share.release(use);
@@ -212,6 +228,7 @@ export class Shares {
       share.reserve(use);
       share.bucket?.draw(now);
       share.tenant.bucket?.draw(now);
+      this.options.origins?.beganOutside(use);
     }
     for (const share of shares) {
       this.update(share, false);
@@ -280,17 +297,25 @@ export class Shares {
     this.updateTenant(tenant);
   }
 
+  /** The due jobs in memory with such needs. */
+  readyCount(needs: number): number {
+    let count = 0;
+    for (const share of this.queuesByNeeds.get(needs) ?? [])
+      count += share.groups.get(needs)?.readyCount ?? 0;
+    return count;
+  }
+
   /** Whether any job in memory has such needs. */
   hasNeeds(needs: number): boolean {
     return this.queuesByNeeds.has(needs);
   }
 
-  /** Workers joined or left, so that these needs began or ceased to be served. */
-  servingChanged(needs: ReadonlySet<number>): void {
+  /** Workers joined or left, or origins opened or shut, so that jobs with these needs may start now, or may not any more. */
+  servingChanged(needs: ReadonlySet<number>, gained = true): void {
     for (const each of needs) {
       for (const share of [...(this.queuesByNeeds.get(each) ?? [])]) {
         share.list(share.group(each));
-        this.update(share);
+        this.update(share, gained);
       }
     }
   }
@@ -305,15 +330,20 @@ export class Shares {
     const shares = this.queuesByNeeds.get(needs);
     if (isThere) {
       if (shares) shares.add(share);
-      else this.queuesByNeeds.set(needs, new Set([share]));
+      else {
+        this.queuesByNeeds.set(needs, new Set([share]));
+        this.options.origins?.join(needs);
+      }
       return;
     }
     shares?.delete(share);
-    if (shares?.size === 0) this.queuesByNeeds.delete(needs);
+    if (shares?.size !== 0) return;
+    this.queuesByNeeds.delete(needs);
+    this.options.origins?.leave(needs);
   }
 
   private isEligible(share: QueueShare): boolean {
-    if (share.ready.size === 0 || share.info.paused || share.isSaturated || share.isReserved) return false;
+    if (!share.hasReady || share.info.paused || share.isSaturated || share.isReserved) return false;
     if (!share.bucket || share.bucket.isOpen(this.options.clock.steady())) return true;
     share.timer ??= this.later(share.bucket, () => {
       share.timer = undefined;

@@ -73,7 +73,7 @@ export class SubmissionParser {
 
   constructor(private readonly state: LeaderState) {
     this.names = new Names(state.hot, state.config);
-    this.unlimitedNames = new Names(state.hot);
+    this.unlimitedNames = new Names(state.hot, { maxOrigins: state.config.maxOrigins });
   }
 
   /** Reads and parses the submissions of these jobs. */

@@ -62,4 +62,13 @@ describe('turns', () => {
     await waiting;
     expect(turns.tryTake('job')).toBe(true);
   });
+
+  it('are waited for no longer when the term is over', async () => {
+    const turns = newTurns();
+    turns.tryTake('job');
+    const waiting = turns.untilFree('job');
+    turns.stop(new Error('over'));
+    await expect(waiting).rejects.toThrow('over');
+    await expect(turns.untilFree('other')).rejects.toThrow('over');
+  });
 });

@@ -1,3 +1,9 @@
+/** Somebody who waits for a turn. */
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (reason: Error) => void;
+}
+
 /**
  * A mutex per job: at most one leader statement about it is in flight. Claim, finish, cancel and change of one job are
  * thereby ordered in memory, and no two of them can interleave in the database.
@@ -8,7 +14,9 @@
 export class Turns {
   private readonly taken = new Set<string>();
   /** Callbacks of those who wait, by job. Nearly always empty. */
-  private readonly waiting = new Map<string, (() => void)[]>();
+  private readonly waiting = new Map<string, Waiter[]>();
+  /** Why nobody waits any more; null during the term. */
+  private over: Error | null = null;
 
   constructor(private readonly isMarked: (jobId: string) => boolean) {}
 
@@ -29,14 +37,22 @@ export class Turns {
     return true;
   }
 
-  /** Resolves when the turn is released; others who wait may take it first. */
+  /** Resolves when the turn is released; others who wait may take it first. Fails when the term is over. */
   untilFree(jobId: string): Promise<void> {
+    if (this.over) return Promise.reject(this.over);
     if (!this.has(jobId)) return Promise.resolve();
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const others = this.waiting.get(jobId);
-      if (others) others.push(resolve);
-      else this.waiting.set(jobId, [resolve]);
+      if (others) others.push({ resolve, reject });
+      else this.waiting.set(jobId, [{ resolve, reject }]);
     });
+  }
+
+  /** Ends every wait: after the term, the mark of a job whose end could not be stored is never removed. */
+  stop(reason: Error): void {
+    this.over = reason;
+    for (const others of this.waiting.values()) for (const { reject } of others) reject(reason);
+    this.waiting.clear();
   }
 
   release(jobId: string): void {
@@ -49,6 +65,6 @@ export class Turns {
     if (this.waiting.size === 0) return;
     const waiting = this.waiting.get(jobId);
     this.waiting.delete(jobId);
-    if (waiting) for (const resolve of waiting) resolve();
+    if (waiting) for (const { resolve } of waiting) resolve();
   }
 }

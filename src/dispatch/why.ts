@@ -1,6 +1,7 @@
 import { humanDuration } from '../core/duration.js';
 import type { Labels, Target } from '../core/job.js';
 import { least } from '../core/long-lists.js';
+import { bucketOfOrigin, originOfUrl } from '../core/origin.js';
 import { type Bucket, rateView } from '../core/rate.js';
 import type { Gate, Why } from '../core/wire.js';
 import { eventOf, type Waits } from '../core/workflow/waiting.js';
@@ -12,6 +13,7 @@ import { Gang } from './gang.js';
 import { explainGang } from './gang-reasons.js';
 import type { LeaderState } from './leader-state.js';
 import { describeNeeds } from './needs-text.js';
+import { explainOrigin } from './origin-reasons.js';
 import type { QueueShare } from './queue-share.js';
 import type { WorkerSession } from './worker-session.js';
 
@@ -92,7 +94,11 @@ export async function explainWaiting(
   if (queue && !isCovered(state, job, queue)) await state.follow([job.id]);
   if (!queue || !isCovered(state, job, queue))
     return answer('not-admitted', 'The leader has not read the job yet; it looks for new jobs every second.');
-  return explainLimits(state, job, queue, answer) ?? explainWorkers(state, job, queue, answer, forOperator);
+  return (
+    explainLimits(state, job, queue, answer) ??
+    explainCall(state, job, answer) ??
+    explainWorkers(state, job, queue, answer, forOperator)
+  );
 }
 
 /** A step that could start, if its workflow were not on hold. */
@@ -180,6 +186,20 @@ function explainLimits(
     explainRate(state, share.bucket, `Queue ${job.queue}`, ready, answer) ??
     explainRate(state, share.tenant.bucket, `Tenant ${job.tenant}`, ready, answer)
   );
+}
+
+/** The origin that its target calls, if no call to it may start now. */
+function explainCall(state: LeaderState, job: PlacedRow, answer: Answer): Why | undefined {
+  const target = job.target === null ? null : (JSON.parse(job.target) as Target);
+  if (target?.type !== 'http') return undefined;
+  const { origins, backlog, clock } = state;
+  const name = originOfUrl(target.url);
+  const entry = backlog.find(job.id);
+  const origin = entry
+    ? origins.of(entry.needs)
+    : (origins.find(job.tenant, name) ?? origins.find(job.tenant, bucketOfOrigin(name)));
+  const reason = origin && explainOrigin(origin, clock.steady(), (at) => state.onDatabaseClock(at));
+  return reason ? answer('origin', reason.detail, reason.figures) : undefined;
 }
 
 function explainRate(
@@ -305,7 +325,7 @@ function explainShares(
   answer: Answer,
 ): Why | undefined {
   const entry = state.backlog.find(job.id);
-  if (!entry || share?.best((needs) => needs === entry.needs)?.head() !== entry) return undefined;
+  if (!entry || share?.bestOf(entry.needs)?.head() !== entry) return undefined;
   const otherQueues = [...share.tenant.queues].filter((each) => each !== share && each.listed).length;
   const isShared = fitting.some((session) => session.tenant === null);
   const otherTenants = isShared ? state.shares.otherEligibleTenants(share.tenant) : 0;

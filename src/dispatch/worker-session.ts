@@ -51,6 +51,8 @@ export class WorkerSession {
   lastSeen = 0;
   /** The same on the steady clock, for how long it has been silent. */
   heardAt = 0;
+  /** False for a session of an earlier term that this leader has not heard of: its worker may be long dead. */
+  isHeard = true;
   draining = false;
   /** Whose jobs it runs; null serves all tenants. */
   readonly tenant: string | null;
@@ -121,6 +123,7 @@ export class WorkerSession {
   seen(clock: Clock): void {
     this.lastSeen = clock.now();
     this.heardAt = clock.steady();
+    this.isHeard = true;
   }
 
   serves(queue: QueueInfo): boolean {

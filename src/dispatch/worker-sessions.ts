@@ -5,6 +5,7 @@ import { Loop, logFailure } from '../core/loop.js';
 import { uuidv7 } from '../core/uuid.js';
 import type {
   ClaimAnswer,
+  FencedJob,
   Heartbeat,
   HeartbeatAnswer,
   WorkerRegistration,
@@ -89,6 +90,7 @@ export class Workers {
           row.operator,
         );
         session.draining = row.state === 'draining';
+        session.isHeard = false;
         if (!stands('full-timeout')) session.heardAt -= state.clock.now() - row.lastSeen;
         state.openSession(session);
         last = row.id;
@@ -178,7 +180,7 @@ export class Workers {
     if (isLater && !isBelieved) await state.confirmTerm();
     const session = this.session(user, workerId);
     if (isLater && isBelieved) state.outdatedBy(heartbeat.epoch);
-    session.seen(state.clock);
+    this.hear(session);
     // The list of a worker that has not seen this term may be outdated by what an older leader handed over or stopped.
     const echoes = heartbeat.epoch === state.term.epoch || !stands('heartbeat-epoch');
     if (echoes && heartbeat.refused) await this.reconciler.refused(session, heartbeat.refused);
@@ -206,7 +208,7 @@ export class Workers {
     // After the end of the term nothing would end the wait.
     if (state.isOver) throw noLeader();
     const session = this.session(user, workerId);
-    session.seen(state.clock);
+    this.hear(session);
     return this.polls.open(session, user, max, waitMs, signal, isWelcome);
   }
 
@@ -255,10 +257,35 @@ export class Workers {
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
   }
 
+  /** The attempt that a worker holds at this moment; throws if it is not, or not any more, its own. */
+  heldAttempt(user: SessionUser, workerId: string, { jobId, fence }: FencedJob): Running {
+    const { state } = this;
+    // Memory may be behind a newer leader's, under which another attempt has begun.
+    if (!state.term.trusted) throw noLeader();
+    const session = this.session(user, workerId);
+    const running = state.running.get(jobId);
+    const isHeld = running?.fence === fence && running.worker === session.id && !running.isHandedOn;
+    if (!isHeld || running.isEnding)
+      throw new PunctualError(
+        'STALE_FENCE',
+        `Worker ${workerId} does not hold fence ${fence} of job ${jobId}.`,
+      );
+    session.seen(state.clock);
+    return running;
+  }
+
   /** Counts a report as a sign of life of its session, if that still exists. */
   seen(user: SessionUser, workerId: string): void {
     const session = this.state.sessions.get(workerId);
-    if (session?.isOf(user)) session.seen(this.state.clock);
+    if (session?.isOf(user)) this.hear(session);
+  }
+
+  /** Notes a sign of life; the slots of a session of an earlier term count for gangs from the first one on. */
+  private hear(session: WorkerSession): void {
+    const { clock, gangs } = this.state;
+    const isFirst = !session.isHeard;
+    session.seen(clock);
+    if (isFirst) gangs.changed();
   }
 
   /**

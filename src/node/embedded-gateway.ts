@@ -1,3 +1,4 @@
+import { resolveSecrets } from '../api/attempt-secrets.js';
 import { appendLogs, reportProgress } from '../api/attempts.js';
 import type { AttemptCredential, Caller } from '../api/caller.js';
 import type { NodeContext } from '../api/context.js';
@@ -18,6 +19,8 @@ import type {
   ProgressReport,
   ReportAnswer,
   ReportRequest,
+  SecretsAnswer,
+  SecretsRequest,
   SessionKey,
   TaskInput,
   WorkerRegistration,
@@ -72,6 +75,13 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
     return this.call(
       (node) => reportResults(node, this.caller, session, report),
       (remote) => remote.report(session, report, signal),
+    );
+  }
+
+  secrets(session: SessionKey, request: SecretsRequest, signal?: AbortSignal): Promise<SecretsAnswer> {
+    return this.call(
+      (node) => resolveSecrets(node, this.caller, session, request),
+      (remote) => remote.secrets(session, request, signal),
     );
   }
 

@@ -17,6 +17,8 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { readMasterKeys, SecretBox } from '../core/secret-box.js';
+import { stopParts } from '../core/stop-parts.js';
 import { forwardedFrom, isForwarded, signCallerToken, signForwarded, signNodeToken } from '../core/tokens.js';
 import { VERSION } from '../core/version.js';
 import { CertificateFiles, extraCertificates } from '../host/certificate.js';
@@ -98,6 +100,7 @@ async function assemble(
   const keyRates = new KeyRates(config.keyRate);
   const context = nodeContext({
     ...{ nodeId: id, config, loopDelay, authentication, refusals, secret, shards },
+    secretBox: secretBoxOf(config),
     lookAtNodes: () => membership.look(),
     tellOfKeys: () => {
       authentication.lookAgain();
@@ -144,20 +147,24 @@ async function assemble(
 
   let stopping: Promise<void> | undefined;
   const stop = async () => {
+    const inTurn = async (name: string, work: () => Promise<unknown>) =>
+      stopParts({ [name]: { stop: work } }, ([part]) =>
+        log.warn({ node: id, part }, 'the node is still stopping'),
+      );
     // Those who wait here go elsewhere at once: when the next leader is there, they are too.
     server.endServing();
     for (const shard of shards) shard.endWaiting();
     const sentAway = pause(SEND_AWAY_MS);
-    await Promise.all(shards.map((shard) => shard.handOver()));
-    await membership.stop();
+    await inTurn('leadership', () => Promise.all(shards.map((shard) => shard.handOver())));
+    await inTurn('membership', () => membership.stop());
     await sentAway;
-    await server.close();
-    await authentication.close();
-    await peers.close();
+    await inTurn('requests', () => server.close());
+    await inTurn('authentication', () => authentication.close());
+    await inTurn('peers', () => peers.close());
     await loopDelay.stop();
     await certificate?.stop();
-    await membership.leave();
-    await Promise.all(shards.map((shard) => shard.stop()));
+    await inTurn('registration', () => membership.leave());
+    await inTurn('connections', () => Promise.all(shards.map((shard) => shard.stop())));
     log.info({ node: id }, 'the node has stopped');
   };
   return {
@@ -172,6 +179,10 @@ async function assemble(
 
 function openCertificate({ tlsCert, tlsKey }: Config, log: Log): CertificateFiles | null {
   return tlsCert === '' ? null : new CertificateFiles({ cert: tlsCert, key: tlsKey }, log);
+}
+
+function secretBoxOf({ secretKey }: Config): SecretBox | null {
+  return secretKey === '' ? null : new SecretBox(readMasterKeys(secretKey)!);
 }
 
 function requireDatabaseUrl(config: Config): string {

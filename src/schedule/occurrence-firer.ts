@@ -73,7 +73,7 @@ export class OccurrenceFirer {
     private readonly control: RunControl,
   ) {
     this.parsedSchedules = new ParsedSchedules(leader.config);
-    this.names = new Names(leader.hot);
+    this.names = new Names(leader.hot, { maxOrigins: leader.config.maxOrigins });
     this.runs = new ScheduledRuns(leader, this.names);
   }
 

@@ -8,6 +8,7 @@ import {
   targetView,
 } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
+import type { Target } from '../core/job.js';
 import { overQuota, type Quotas } from '../core/quotas.js';
 import { rangeBetween } from '../core/schedule/catch-up.js';
 import type { ScheduleDefinition } from '../core/schedule.js';
@@ -33,6 +34,7 @@ import {
 import type { Queryable } from '../store/database.js';
 import { recordOccurrences } from '../store/fire-occurrences.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
+import type { PlacedRow } from '../store/job-places.js';
 import { Names } from '../store/names.js';
 import { countSchedules, createSchedule, findSchedule, type ScheduleRow } from '../store/schedules.js';
 import { findTenant, quotasOfRow } from '../store/tenants.js';
@@ -205,14 +207,35 @@ export class ScheduleChanges {
       const found = await this.mustFind(request);
       if (found.paused)
         throw new PunctualError('ALREADY_PAUSED', `Schedule ${found.name} is paused already.`);
-      const now = this.leader.clock.now();
-      const schedule = await this.decideDue(found, now, true);
-      const entry = this.entryOf(request, schedule, 'schedule.pause', { paused: true });
-      const update = (watermark: number) => ({
-        ...{ definition: schedule.definition, paused: true, watermark, fireAt: null },
-      });
-      await this.writeChange(request, schedule, now, 'paused', entry, update, keep);
+      await this.pauseNow(request, found, { keep });
     });
+  }
+
+  /**
+   * Pauses the schedule that made a job, because the URL of the job is gone; answers whether it did. A schedule that is paused,
+   * deleted, or calls something else by now stays as it is.
+   */
+  pauseGone(tenant: string, name: string, job: Pick<PlacedRow, 'task' | 'target'>): Promise<boolean> {
+    return this.writes.run(async () => {
+      const found = await findSchedule(this.leader.hot, tenant, name);
+      if (!found || found.paused || !isSameCall(found, job)) return false;
+      await this.pauseNow({ tenant, name, actor: SYSTEM.keyName, author: SYSTEM }, found, { why: 'gone' });
+      return true;
+    });
+  }
+
+  private async pauseNow(
+    request: Request,
+    found: ScheduleRow,
+    { keep, why }: { readonly keep?: Keep<void> | undefined; readonly why?: 'gone' },
+  ): Promise<void> {
+    const now = this.leader.clock.now();
+    const schedule = await this.decideDue(found, now, true);
+    const entry = this.entryOf(request, schedule, 'schedule.pause', { paused: true }, why);
+    const update = (watermark: number) => ({
+      ...{ definition: schedule.definition, paused: true, watermark, fireAt: null },
+    });
+    await this.writeChange(request, schedule, now, 'paused', entry, update, { keep, why });
   }
 
   /** Resumes a schedule with its next occurrence. */
@@ -228,7 +251,7 @@ export class ScheduleChanges {
         ...{ definition: schedule.definition, paused: false, watermark },
         fireAt: fireAtFor(schedule, parsed, watermark),
       });
-      await this.writeChange(request, schedule, now, 'changed', entry, update, keep);
+      await this.writeChange(request, schedule, now, 'changed', entry, update, { keep });
       this.listener.onWaiting();
     });
   }
@@ -386,7 +409,7 @@ export class ScheduleChanges {
     reason: Reason,
     entry: AuditEntry | undefined,
     update: ((watermark: number) => ScheduleUpdate) | null,
-    keep?: Keep<void>,
+    { keep, why }: { readonly keep?: Keep<void> | undefined; readonly why?: 'gone' | undefined } = {},
   ): Promise<void> {
     const { leader } = this;
     const parsed = this.tryParse(schedule);
@@ -411,7 +434,7 @@ export class ScheduleChanges {
     });
     if (leader.events.isHeard) {
       const change = schedule.paused && !after.paused ? 'resumed' : reason;
-      leader.events.scheduleChanged(schedule.tenant, schedule.name, change);
+      leader.events.scheduleChanged(schedule.tenant, schedule.name, change, why);
     }
     if (entry) leader.noteEntry();
     this.listener.onFireAt(fireAt);
@@ -432,11 +455,24 @@ export class ScheduleChanges {
     schedule: ScheduleRow,
     action: AuditAction,
     changed: Partial<Viewed> | null,
+    reason?: 'gone',
   ): AuditEntry | undefined {
-    const after = changed && scheduleView({ ...schedule, ...changed });
+    const view = changed && scheduleView({ ...schedule, ...changed });
+    const after = reason === undefined ? view : { ...view, reason };
     const views = { before: scheduleView(schedule), after };
     return this.entry(request, this.leader.clock.now(), action, views);
   }
+}
+
+/** Who the leader is in the audit when it changes something by itself. */
+const SYSTEM: AuditAuthor = { keyId: null, keyName: 'system', address: null, requestId: null };
+
+/** Whether a schedule still runs what the job has run: its task, or a call of the same URL. */
+function isSameCall({ definition }: ScheduleRow, job: Pick<PlacedRow, 'task' | 'target'>): boolean {
+  const { task, target } = JSON.parse(definition) as ScheduleDefinition;
+  if (task !== undefined) return task === job.task;
+  const called = job.target === null ? null : (JSON.parse(job.target) as Target);
+  return target?.type === 'http' && called?.type === 'http' && target.url === called.url;
 }
 
 type Viewed = Pick<ScheduleRow, 'definition' | 'paused' | 'managed_by'>;

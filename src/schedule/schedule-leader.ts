@@ -23,6 +23,7 @@ interface ScheduleEvents {
     tenant: string,
     schedule: string,
     change: 'created' | 'changed' | 'paused' | 'resumed' | 'deleted',
+    reason?: 'gone',
   ): void;
 }
 

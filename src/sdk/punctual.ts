@@ -40,6 +40,7 @@ import {
   type SchedulesOptions,
   type SchedulesResult,
 } from '../client/schedules-as-code.js';
+import { Secrets, SigningSecrets } from '../client/secrets.js';
 import { submitInTransaction } from '../client/submit-in-transaction.js';
 import { buildSubmissions, isRepeatable, submitBulk } from '../client/task-submission.js';
 import { Tasks } from '../client/tasks.js';
@@ -75,7 +76,7 @@ import type { WorkflowDefinition } from '../core/workflow/workflow-builder.js';
 import type { ListedWorkflow, ListedWorkflowDefinition, StoredWorkflowDefinition } from '../core/workflow.js';
 import { type Attributes, submitTraced } from '../transport/tracing.js';
 import type { Transport } from '../transport/transport.js';
-import { HandlerRunner } from '../worker/runners/handler.js';
+import { runnersOf } from '../worker/runners/runners.js';
 import type { WorkerOptions } from '../worker/worker-options.js';
 import { WorkerRuntime } from '../worker/worker-runtime.js';
 
@@ -134,6 +135,10 @@ export interface PunctualParts {
 export class Punctual {
   /** The definitions of tasks in the cluster. */
   readonly tasks: Tasks;
+  /** What calls need and nobody is shown again. */
+  readonly secrets: Secrets;
+  /** The secrets with which calls are signed. */
+  readonly signingSecrets: SigningSecrets;
   readonly #parts: PunctualParts;
   readonly #jobs: Jobs;
   readonly #workflows: Workflows;
@@ -142,6 +147,8 @@ export class Punctual {
   constructor(parts: PunctualParts) {
     this.#parts = parts;
     this.tasks = new Tasks(parts.transport);
+    this.secrets = new Secrets(parts.transport);
+    this.signingSecrets = new SigningSecrets(parts.transport);
     this.#jobs = new Jobs(parts.transport);
     this.#workflows = new Workflows(parts.transport, this.#jobs);
     this.#batches = new Batches(parts.transport, this.#jobs);
@@ -500,7 +507,7 @@ export class Punctual {
     const { log, openGateway } = this.#parts;
     return new WorkerRuntime({
       gateway: openGateway(),
-      runners: [new HandlerRunner(tasks)],
+      runners: runnersOf(tasks, options),
       options: log === undefined ? options : { ...options, log: options.log ?? log },
     });
   }

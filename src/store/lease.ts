@@ -7,11 +7,13 @@ import type { TermKey } from './leader-statement.js';
  * a statement waits), READ COMMITTED, and check the state again inside the UPDATE.
  */
 
+/** A lease that was lost goes on after the last term on record: an epoch is never given twice. */
 const ENSURE = statement(
   'ensure-lease',
   `
     INSERT INTO punctual.leases (shard, epoch, holder, holder_url, expires_at)
-    SELECT $1, 0, '', '', 'epoch' WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WHERE shard = $1)
+    SELECT $1, coalesce((SELECT max(epoch) FROM punctual.terms WHERE shard = $1), 0), '', '', 'epoch'
+    WHERE NOT EXISTS (SELECT 1 FROM punctual.leases WHERE shard = $1)
     ON CONFLICT DO NOTHING`,
 );
 
@@ -27,16 +29,17 @@ const SESSION_GONE = `
 /** Differs after a restart of the server, and on a replica that replaced it. */
 const SERVER_STARTED_AT = '(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint';
 
+/** Answers a row even if no node has written one yet: nobody holds the lease then. */
 const LOOK = statement(
   'look-at-lease',
   `
-    SELECT l.epoch, l.holder, l.holder_url AS "holderUrl",
-      (extract(epoch FROM l.expires_at) * 1000)::bigint AS "expiresAt",
-      l.expires_at < clock_timestamp() AS expired,
+    SELECT coalesce(l.epoch, 0) AS epoch, coalesce(l.holder, '') AS holder, coalesce(l.holder_url, '') AS "holderUrl",
+      coalesce((extract(epoch FROM l.expires_at) * 1000)::bigint, 0) AS "expiresAt",
+      coalesce(l.expires_at < clock_timestamp(), true) AS expired,
       (${SESSION_GONE}) AS "sessionGone",
       (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now,
       ${SERVER_STARTED_AT} AS "serverStartedAt"
-    FROM punctual.leases l WHERE l.shard = $1`,
+    FROM (SELECT $1::int AS shard) asked LEFT JOIN punctual.leases l USING (shard)`,
 );
 
 /**

@@ -6,6 +6,7 @@ import { type Queryable, run, type Statement, statement } from './database.js';
 import { LabelSetQuota } from './label-set-quota.js';
 import { RolledBackError } from './leader-statement.js';
 import { digestAll, digestOf, hasLabels, type Named, needsKey } from './needs-digest.js';
+import { OriginBuckets } from './origin-buckets.js';
 
 /**
  * Names of queues and needs of jobs, and the small integers that stand for them in the hot table.
@@ -42,6 +43,11 @@ export interface NeedsRow {
   readonly target: string;
   readonly handler: string;
   readonly labels: string;
+  /** The limits of the origin that stands in place of the handler; null where none are set. */
+  readonly concurrency: number | null;
+  readonly rate_limit: number | null;
+  readonly rate_per: number | null;
+  readonly rate_burst: number | null;
 }
 
 const FIND_QUEUES = statement(
@@ -127,6 +133,8 @@ const TRIES = 5;
 export interface NamesOptions {
   /** Label sets that a tenant may have; without it there is no limit. */
   readonly maxLabelSets?: number;
+  /** Origins of a tenant that have a backlog of their own; without it all have. */
+  readonly maxOrigins?: number;
   /** Queues that a tenant without a quota of its own may have; without it no quota of queues is looked at. */
   readonly maxQueues?: number;
 }
@@ -136,17 +144,17 @@ export class Names {
   private readonly needs = new Map<string, KnownNeeds>();
   private readonly learning = new SerialQueue();
   private readonly quota: LabelSetQuota | null;
+  private readonly buckets: OriginBuckets | null;
   private readonly maxQueues: number | null;
 
   constructor(
     private readonly db: Queryable,
-    { maxLabelSets, maxQueues }: NamesOptions = {},
+    { maxLabelSets, maxOrigins, maxQueues }: NamesOptions = {},
   ) {
     this.maxQueues = maxQueues ?? null;
-    this.quota =
-      maxLabelSets === undefined
-        ? null
-        : new LabelSetQuota(db, maxLabelSets, (signatures) => this.findNeeds(signatures));
+    const find = (signatures: readonly Buffer[]) => this.findNeeds(signatures);
+    this.buckets = maxOrigins === undefined ? null : new OriginBuckets(db, maxOrigins, find);
+    this.quota = maxLabelSets === undefined ? null : new LabelSetQuota(db, maxLabelSets, find);
   }
 
   /** The integers for each of the given, made where they do not exist yet. */
@@ -239,9 +247,12 @@ export class Names {
     unknown: readonly Named[],
     now: number,
   ): Promise<readonly (KnownNeeds | undefined)[]> {
-    const signatures = (await digestAll(unknown)).map(({ signature }) => signature);
+    await digestAll(unknown);
+    const stored = (await this.buckets?.assign(unknown)) ?? unknown;
+    const signatures = (await digestAll(stored)).map(({ signature }) => signature);
+    // What is refused is told by the needs that were asked for.
     await this.quota?.check(unknown, signatures);
-    for (const part of inParts(unknown)) await this.addNeeds(part, now);
+    for (const part of inParts(stored)) await this.addNeeds(part, now);
     const found = await this.findNeeds(signatures);
     return (await this.use(USE_NEEDS, found, unknown.length, now)).map(
       (name, i) => name && { ...name, signature: signatures[i]! },

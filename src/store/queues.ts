@@ -23,7 +23,13 @@ const READ_QUEUES = statement(
 
 const READ_NEEDS = statement(
   'read-needs',
-  'SELECT id, tenant, target, handler, labels FROM punctual.needs WHERE id = ANY($1::int[])',
+  `
+    SELECT n.id, n.tenant, n.target, n.handler, n.labels, l.concurrency, l.rate_limit, l.rate_per, l.rate_burst
+    FROM punctual.needs n
+    LEFT JOIN LATERAL (
+      SELECT * FROM punctual.origin_limits o
+      WHERE n.target = 'http' AND o.tenant = n.tenant AND o.origin = n.handler LIMIT 1) l ON true
+    WHERE n.id = ANY($1::int[])`,
 );
 
 const LIST_QUEUES = statement(

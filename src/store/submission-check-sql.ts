@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { REFUSED_HEADER } from '../core/http-target.js';
 import { explain } from '../core/schemas/explain.js';
 import { JobSubmission } from '../core/schemas/submission.js';
 import { AVAILABLE_TARGETS, UNAVAILABLE_TARGET } from '../core/schemas/target.js';
@@ -23,6 +24,8 @@ interface Rules {
   readonly pattern?: string;
   readonly minimum?: number;
   readonly maximum?: number;
+  readonly items?: Rules;
+  readonly maxItems?: number;
   readonly properties?: Readonly<Record<string, Rules>>;
   readonly required?: readonly string[];
   readonly additionalProperties?: Rules | boolean;
@@ -44,7 +47,15 @@ interface Given {
 /** What the rules between fields need of a field, by its name. */
 const KEPT: Readonly<Record<string, string>> = {
   task: 'has_task := true;',
-  target: 'has_target := true;',
+  target: `has_target := true;
+IF v1 ->> 'type' = 'http' AND v1 ? 'body' AND v1 ->> 'method' IN ('GET', 'HEAD') THEN
+  pointer := '/target/body'; wrong := 'does not go together with the method';
+  EXIT checks;
+END IF;
+IF v1 ->> 'type' = 'http' AND punctual.duration_ms(v1 ->> 'timeout') < 1 THEN
+  pointer := '/target/timeout'; wrong := 'must be at least 1ms';
+  EXIT checks;
+END IF;`,
   payload: 'payload_bytes := octet_length(value::text);',
   key: "key := value #>> '{}';",
   keyMode: "key_mode := value #>> '{}';",
@@ -156,7 +167,8 @@ END $check$;
 function check(rules: Rules, given: Given, read?: string): string {
   if (rules.anyOf) return checkTagged(rules.anyOf, given);
   if (rules.type === 'object' && rules.properties) return asObject(given) + checkFields(rules, given);
-  if (rules.type === 'object') return asObject(given) + checkTexts(rules, given);
+  if (rules.type === 'object') return asObject(given) + checkMap(rules, given);
+  if (rules.type === 'array') return checkNumbers(rules, given);
   if (rules.type === undefined && !rules.enum && !('const' in rules)) return '';
   const reader = readerOf(rules);
   const [found] = explain(rules as unknown as TSchema, null);
@@ -218,6 +230,30 @@ ${indent(refuse(at, `must be one of ${tags.join(', ')}`), 2)}END IF;
 `;
 }
 
+/** The entries of a map have to be looked at one by one, each kind of map by a function of its own. */
+function checkMap(rules: Rules, given: Given): string {
+  return (rules.additionalProperties as Rules).anyOf ? checkHeaders(rules, given) : checkTexts(rules, given);
+}
+
+/** The headers of a call: texts, or references to secrets. */
+function checkHeaders({ maxProperties }: Rules, given: Given): string {
+  return `SELECT h.pointer, h.wrong INTO pointer, wrong
+FROM punctual.look_at_headers(${object(given)}, ${quoted(given.at)}, ${maxProperties}, ${quoted(REFUSED_HEADER)}) h;
+EXIT checks WHEN wrong IS NOT NULL;
+`;
+}
+
+/** A list of numbers, inside of an object. */
+function checkNumbers({ items, maxItems }: Rules, given: Given): string {
+  const list = `v${given.depth} -> ${quoted(given.at.split('/').at(-1)!)}`;
+  const each = { type: 'jsonb_typeof(e.value)', text: `e.value #>> '{}'`, at: given.at, depth: given.depth };
+  const areRight = `CASE WHEN ${given.type} = 'array' THEN jsonb_array_length(${list}) <= ${maxItems} AND NOT EXISTS (
+  SELECT FROM jsonb_array_elements(${list}) e WHERE (${isRight(items!, each)}) IS NOT TRUE) END`;
+  const { minimum, maximum } = items!;
+  const detail = `must be a list of at most ${maxItems} whole numbers from ${minimum} to ${maximum}`;
+  return refuseUnless(areRight, given.at, detail);
+}
+
 /** A map from text to text: its entries have to be looked at one by one. */
 function checkTexts(rules: Rules, given: Given): string {
   const { maxProperties, propertyNames, additionalProperties } = rules;
@@ -251,8 +287,16 @@ const READERS: Readonly<Record<string, string>> = {
   'an RFC 3339 time such as 2026-12-24T18:00:00Z': 'punctual.moment_ms',
 };
 
+/**
+ * What a regular expression can tell about a URL: its scheme, that there is a host, and that there is no user before it. The rest
+ * is left to the node that admits the job.
+ */
+const URL_EXPECTED = 'an http or https URL';
+const isUrl = (text: string) =>
+  `${text} ~* '^ *https?:[/\\\\]*[^/\\\\?# ]' AND ${text} !~* '^ *https?:[/\\\\]*[^/\\\\?#]*[^/\\\\?#:@][^/\\\\?#]*@'`;
+
 function readerOf(rules: Rules): string | undefined {
-  if (!rules['~refine']) return undefined;
+  if (!rules['~refine'] || rules['x-expected'] === URL_EXPECTED) return undefined;
   const reader = READERS[rules['x-expected'] ?? ''];
   if (!reader) throw new Error(`no SQL for a text that must be ${rules['x-expected']}`);
   return reader;
@@ -267,8 +311,10 @@ function isRightText(rules: Rules, text: string): string {
   const reader = readerOf(rules);
   if (reader) return `${reader}(${text}) IS NOT NULL`;
   const line = lineOf(rules.pattern);
-  if (line)
-    return `char_length(${text}) BETWEEN ${line.min} AND ${line.max} AND ${text} !~ ${CONTROL_CHARACTERS}`;
+  if (line) {
+    const url = rules['x-expected'] === URL_EXPECTED ? ` AND ${isUrl(text)}` : '';
+    return `char_length(${text}) BETWEEN ${line.min} AND ${line.max} AND ${text} !~ ${CONTROL_CHARACTERS}${url}`;
+  }
   if (!NAME.test(rules.pattern ?? '')) throw new Error(`no SQL for the pattern ${rules.pattern}`);
   return `${text} ~ ${quoted(rules.pattern!)}`;
 }

@@ -27,8 +27,11 @@ export const WALLED_TABLES = [
   'batches',
   'workflows',
   'workflow_definitions',
+  'secrets',
+  'signing_secrets',
   'steps',
   'edges',
+  'origin_limits',
 ] as const;
 
 /** What the role may use beside them. Names of queues are joined to lists of jobs, and a policy makes that slow. */

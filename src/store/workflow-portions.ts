@@ -1,5 +1,5 @@
 import type { EndState } from '../core/job.js';
-import type { FailurePolicy, RunIf, RunningPolicy, WorkflowEnd } from '../core/workflow.js';
+import type { FailurePolicy, RunIf, WorkflowEnd } from '../core/workflow.js';
 import { binaryArray } from './array-bytes.js';
 import { textArray } from './array-text.js';
 import { byIndex } from './batch-statement.js';
@@ -64,28 +64,41 @@ export async function findOutbox(db: Queryable, jobs: readonly string[]): Promis
   return new Set(rows.map(({ job }) => job));
 }
 
-/** The edges of the first ends, no more than $3 in all, in the order of the ends and of the children. */
+/**
+ * The edges of the first ends, no more than $3 in all, in the order of the ends and of the children; a row per child with
+ * the numbers of the ends that it waits for, because thousands of ends may have one child.
+ */
 const READ_EDGES = statement(
   'read-edges',
   `
-    SELECT e.n, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released,
-      s.outcome, s.delay_ms AS "delayMs", s.wait, s.inner_graph IS NOT NULL AS inner, s.refers
+    SELECT string_agg(e.n::text, ' ') AS ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
+      s.ok, s.bad, s.released, s.outcome, s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS inner,
+      s.refers
     FROM (
       SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
       CROSS JOIN LATERAL (
         SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
       ORDER BY u.n, e.child LIMIT $3) e
-    JOIN punctual.steps s ON ${byIndex('s.id', 'e.child')}`,
+    JOIN punctual.steps s ON ${byIndex('s.id', 'e.child')}
+    GROUP BY s.id`,
 );
 
+/** The ended steps that need more than their state to be counted: some parents ended badly, or a workflow runs for them. */
 const READ_SOURCES = statement(
   'read-sources',
   `
-    SELECT s.id, s.bad, s.workflow, w.tenant, w.state, w.on_failure AS "onFailure", w.running, w.stopping,
-      w.steps_left AS "stepsLeft", w.failed, w.held, o.id AS "outerStep", o.workflow AS "outerWorkflow",
+    SELECT s.id, s.bad,
       (SELECT i.id FROM punctual.workflows i WHERE i.id = s.inner_workflow AND i.state = 'running') AS "innerRunning"
     FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON ${byIndex('s.id', 'u.id')}
-    JOIN punctual.workflows w ON ${byIndex('w.id', 's.workflow')}
+    WHERE s.bad > 0 OR s.inner_workflow IS NOT NULL`,
+);
+
+const READ_WORKFLOWS_OF_ENDS = statement(
+  'read-workflows-of-ends',
+  `
+    SELECT w.id, w.tenant, w.on_failure AS "onFailure", w.stopping, w.steps_left AS "stepsLeft", w.failed, w.held,
+      o.id AS "outerStep", o.workflow AS "outerWorkflow"
+    FROM unnest($1::uuid[]) u(id) JOIN punctual.workflows w ON ${byIndex('w.id', 'u.id')}
     -- The step that it is, unless that has started another one since.
     LEFT JOIN LATERAL (
       SELECT o.id, o.workflow FROM punctual.steps o WHERE o.id = w.outer_step AND o.inner_workflow = w.id LIMIT 1) o ON true`,
@@ -111,41 +124,54 @@ export interface StepCounts {
 }
 
 /** An edge from an end to a child; `n` is the number of the end, from one on. */
-export interface ReadEdge extends StepCounts, Record<string, unknown> {
+export interface ReadEdge {
   readonly n: number;
+  /** The same object for all edges to one child. */
+  readonly child: StepCounts;
 }
 
 /** Why the rest of a workflow is skipped. */
 export type Stopping = 'failure' | 'cancel';
 
-/** A step that has ended, and its workflow. */
-export interface ReadSource extends Record<string, unknown> {
+/** A step that has ended and needs more than its state to be counted. */
+export interface ReadSource {
   readonly id: string;
   readonly bad: number;
-  readonly workflow: string;
-  readonly tenant: string;
-  readonly state: 'running' | WorkflowEnd;
-  readonly onFailure: FailurePolicy;
-  readonly running: RunningPolicy;
-  readonly stopping: Stopping | null;
-  readonly stepsLeft: number;
-  readonly failed: number;
-  readonly held: boolean;
-  /** The step of another workflow that its workflow is, and that workflow. */
-  readonly outerStep: string | null;
-  readonly outerWorkflow: string | null;
   /** The workflow that the step has started, if it still runs. */
   readonly innerRunning: string | null;
 }
 
+/** A workflow some of whose steps have ended. */
+export interface ReadWorkflow {
+  readonly id: string;
+  readonly tenant: string;
+  readonly onFailure: FailurePolicy;
+  readonly stopping: Stopping | null;
+  readonly stepsLeft: number;
+  readonly failed: number;
+  readonly held: boolean;
+  /** The step of another workflow that it is, and that workflow. */
+  readonly outerStep: string | null;
+  readonly outerWorkflow: string | null;
+}
+
+/** What is read about ends. */
+export interface ReadPortion {
+  /** In the order of the ends and, for each, of the children. */
+  readonly edges: readonly ReadEdge[];
+  readonly sources: readonly ReadSource[];
+  /** A workflow that was removed is missing. */
+  readonly workflows: readonly ReadWorkflow[];
+}
+
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 
-/** Reads up to `limit` edges of the ends, and the ends' own steps. */
+/** Reads up to `limit` edges of the ends, the ends' workflows, and those of their steps that are special. */
 export async function readPortion(
   db: Queryable,
   ends: readonly PendingEnd[],
   limit: number,
-): Promise<{ readonly edges: readonly ReadEdge[]; readonly sources: readonly ReadSource[] }> {
+): Promise<ReadPortion> {
   const jobs = binaryArray(
     'uuid',
     ends.map(({ job }) => job),
@@ -154,12 +180,23 @@ export async function readPortion(
     'uuid',
     ends.map(({ place }) => place ?? BEFORE_ALL),
   );
-  const [edges, sources] = await Promise.all([
-    run<ReadEdge>(db, READ_EDGES, [jobs, places, limit]),
-    run<ReadSource>(db, READ_SOURCES, [jobs]),
+  const ids = [...new Set(ends.map(({ workflow }) => workflow))];
+  const [children, sources, workflows] = await Promise.all([
+    run<StepCounts & { readonly ends: string } & Record<string, unknown>>(db, READ_EDGES, [
+      jobs,
+      places,
+      limit,
+    ]),
+    run<ReadSource & Record<string, unknown>>(db, READ_SOURCES, [jobs]),
+    run<ReadWorkflow & Record<string, unknown>>(db, READ_WORKFLOWS_OF_ENDS, [ids]),
   ]);
-  edges.sort((a, b) => a.n - b.n || (a.id < b.id ? -1 : 1));
-  return { edges, sources };
+  const edges = children.flatMap((child) =>
+    String(child.ends)
+      .split(' ')
+      .map((n) => ({ n: Number(n), child })),
+  );
+  edges.sort((a, b) => a.n - b.n || (a.child.id < b.child.id ? -1 : 1));
+  return { edges, sources, workflows };
 }
 
 /** What is written about a step; null keeps what is there. */

@@ -1,9 +1,13 @@
 import { assertNever, messageOf } from '../core/errors.js';
 import type { JobError } from '../core/job.js';
 import { PermanentError } from '../core/task.js';
-import type { AttemptResult, FencedJob } from '../core/wire.js';
+import type { AttemptResult, FencedJob, OriginReport } from '../core/wire.js';
 import { chainOf } from './error-chain.js';
+import { CallError } from './runners/http/call-error.js';
 import { type Attempt, stopReason } from './running-attempt.js';
+
+/** What a runner returns that leaves the end of the attempt to whoever has its token. */
+export const HANDED_ON = Symbol('handed on');
 
 /** How the work of an attempt ended; `abandoned` means that the handler did not settle after it was told to stop. */
 export type Ending =
@@ -63,14 +67,24 @@ export function resultOf(attempt: Attempt, ending: Ending, limits: ResultLimits)
 
 /** The result of a failed attempt, or of one whose real result the scheduler refuses. */
 export function failed(attempt: AttemptIdentity, failure: Failure): SizedResult {
-  const { error, retryable } = failure;
+  const { error, retryable, retryAfterMs, origin } = failure;
   return {
-    result: { ...identity(attempt), outcome: 'failed', error, ...(!retryable && { retryable }) },
+    result: {
+      ...identity(attempt),
+      outcome: 'failed',
+      error,
+      ...(!retryable && { retryable }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...(origin && { origin }),
+    },
     bytes: OVERHEAD_BYTES + 2 * (error.message.length + (error.stack?.length ?? 0)),
   };
 }
 
 function returned(attempt: Attempt, value: unknown, limits: ResultLimits): SizedResult {
+  if (value === HANDED_ON) {
+    return { result: { ...identity(attempt), outcome: 'handed-on' }, bytes: OVERHEAD_BYTES };
+  }
   try {
     const encoded = encodeResult(value, limits.maxResultBytes);
     return {
@@ -156,6 +170,8 @@ function notJson(why: string, cause?: unknown): PermanentError {
 export interface Failure {
   readonly error: JobError;
   readonly retryable: boolean;
+  readonly retryAfterMs?: number | undefined;
+  readonly origin?: OriginReport | undefined;
 }
 
 /** The failure that a thrown value stands for. The value is not trusted: its getters may throw, too. */
@@ -172,6 +188,7 @@ export function failureOf(thrown: unknown, maxBytes: number): Failure {
         ...(stacks.length > 0 && { stack: cutStacks(stacks, Math.floor(maxBytes / 3)) }),
       },
       retryable: retryable !== false,
+      ...(thrown instanceof CallError && { retryAfterMs: thrown.retryAfterMs, origin: thrown.origin }),
     };
   } catch {
     return { error: { message: 'The handler threw a value that cannot be read.' }, retryable: true };

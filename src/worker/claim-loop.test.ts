@@ -39,12 +39,17 @@ class Desk {
   answer(news: number, start: () => Promise<void> = () => Promise.resolve()): void {
     this.free -= news;
     this.#answer({
-      news,
+      ...{ news, isRepeated: false },
       start: () => {
         this.events.push(`starts ${news}`);
         return start();
       },
     });
+  }
+
+  /** Answers with what the worker knows already. */
+  repeat(): void {
+    this.#answer({ news: 0, isRepeated: true, start: () => Promise.resolve() });
   }
 
   refuse(error: Error): void {
@@ -112,6 +117,27 @@ describe('a worker that asks for jobs', () => {
     }
     // What the next node could make good is not worth a word.
     expect(desk.events.filter((event) => event.startsWith('warns'))).toEqual(['warns of NO_LEADER']);
+    await desk.loop.stop();
+  });
+
+  it('claims again at once after an answer that only repeats what is known, and pauses if that goes on', async () => {
+    const desk = new Desk();
+    desk.loop.start();
+    await desk.asked();
+    for (const [atOnce, repeats] of [
+      [true, 1],
+      [false, 2],
+    ] as const) {
+      for (let i = 0; i < repeats; i++) {
+        let isLate = false;
+        setTimeout(() => {
+          isLate = true;
+        }, 20);
+        desk.repeat();
+        await desk.asked();
+        expect(isLate).toBe(!atOnce);
+      }
+    }
     await desk.loop.stop();
   });
 

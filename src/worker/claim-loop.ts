@@ -18,12 +18,14 @@ const MANY = 100;
 export interface Claimed {
   /** How many attempts to start and new orders to stop the answer held. */
   readonly news: number;
+  /** Whether it held only what was known: a new leader offers again what it cannot know to have arrived. */
+  readonly isRepeated: boolean;
   /** Starts the attempts. */
   start(): Promise<void>;
 }
 
 /** A claim whose answer is empty or does not count. */
-export const NOTHING: Claimed = { news: 0, start: () => Promise.resolve() };
+export const NOTHING: Claimed = { news: 0, isRepeated: false, start: () => Promise.resolve() };
 
 interface ClaimLoopParts {
   /** How many claims in a row may fail because a node cannot serve before the loop pauses. */
@@ -47,6 +49,7 @@ export class ClaimLoop {
   readonly #stopped = new AbortController();
   readonly #slotFreed = new Bell();
   readonly #growing: GrowingPause;
+  #wasRepeated = false;
   /** Aborts the open claim, so that a new one replaces it. */
   #renewal = new AbortController();
   #ended: Promise<void> | null = null;
@@ -125,9 +128,11 @@ export class ClaimLoop {
     if (this.#stopped.signal.aborted) onStop();
     try {
       const claimed = await this.#parts.claim(max, formatDuration(WAIT_MS), renewal.signal);
-      const tooEarly = claimed.news === 0 && !renewal.signal.aborted && monotonic.now() - askedAt < EARLY_MS;
-      if (tooEarly) await pause(this.#growing.nextMs(), this.#closing.signal);
-      else this.#growing.reset();
+      const isFirstRepeat = claimed.isRepeated && !this.#wasRepeated;
+      this.#wasRepeated = claimed.isRepeated;
+      const isEarly = claimed.news === 0 && !renewal.signal.aborted && monotonic.now() - askedAt < EARLY_MS;
+      if (!isEarly) this.#growing.reset();
+      else if (!isFirstRepeat) await pause(this.#growing.nextMs(), this.#closing.signal);
       return claimed;
     } catch (thrown) {
       if (!renewal.signal.aborted) await this.#failed(asPunctualError(thrown));

@@ -84,7 +84,8 @@ export class Executor implements AttemptOwner {
     this.#deadlines.add(attempt);
     hooks.started(attempt.assignment);
     try {
-      const returned = this.guard ? this.guard.run(attempt, () => this.#run(attempt)) : this.#run(attempt);
+      const guard = this.#runsUserCode(attempt) ? this.guard : undefined;
+      const returned = guard ? guard.run(attempt, () => this.#run(attempt)) : this.#run(attempt);
       if (!isThenable(returned)) this.end(attempt, { kind: 'returned', value: returned });
       else {
         returned.then(
@@ -201,6 +202,11 @@ export class Executor implements AttemptOwner {
   #timeText(ms: number): string {
     if (ms !== this.#lastTime.ms) this.#lastTime = { ms, text: new Date(ms).toISOString() };
     return this.#lastTime.text;
+  }
+
+  #runsUserCode({ assignment }: Attempt): boolean {
+    const runner = this.#runners.get(assignment.target.type);
+    return this.#parts.options.middleware.length > 0 || (runner?.runsUserCode ?? false);
   }
 
   #run(attempt: Attempt): unknown {

@@ -10,6 +10,8 @@ import {
   type ProgressReport,
   type ReportAnswer,
   type ReportRequest,
+  type SecretsAnswer,
+  type SecretsRequest,
   type SessionKey,
   SHARD_HEADER,
   type TaskInput,
@@ -24,6 +26,8 @@ import type { RequestOptions, Transport } from '../transport/transport.js';
 const CLAIM_SLACK_MS = 10_000;
 /** A report is answered in milliseconds, unless it waits for a new leader; after this time another node is asked. */
 const REPORT_TIMEOUT_MS = 10_000;
+/** Secrets are read in a few milliseconds, unless there is no leader; the call of the attempt waits for them. */
+const SECRETS_TIMEOUT_MS = 10_000;
 /** Thousands of steps take a while to be stored. */
 const ADD_TIMEOUT_MS = 60_000;
 
@@ -75,6 +79,14 @@ export class HttpWorkerGateway implements WorkerGateway {
       ...inShard(session),
       ...withSignal(signal),
       timeoutMs: REPORT_TIMEOUT_MS,
+    });
+  }
+
+  secrets(session: SessionKey, request: SecretsRequest, signal?: AbortSignal): Promise<SecretsAnswer> {
+    return this.#post(`${pathOf(session)}/secrets`, request, {
+      ...inShard(session),
+      ...withSignal(signal),
+      timeoutMs: SECRETS_TIMEOUT_MS,
     });
   }
 

@@ -62,6 +62,7 @@ export class LeaderLink implements HeartbeatSource {
     const received: Attempt[] = [];
     const accept = (job: Assignment) => executor.accept(job);
     let stopped = 0;
+    let isRepeated = false;
     try {
       const answer = await gateway.claim(key, { max, wait }, signal);
       if (!this.#counts(key.workerId, answer.epoch)) return NOTHING;
@@ -71,6 +72,7 @@ export class LeaderLink implements HeartbeatSource {
         const attempt = ledger.receive(job, accept);
         if (attempt) received.push(attempt);
       }
+      isRepeated = answer.jobs.length > 0 && received.length === 0;
     } catch (error) {
       if (!signal.aborted) await this.#registerIfUnknown(key.workerId, asPunctualError(error));
       throw error;
@@ -79,6 +81,7 @@ export class LeaderLink implements HeartbeatSource {
     }
     return {
       news: received.length + stopped,
+      isRepeated,
       start: () => startInPortions(received, (attempt) => this.#start(attempt)),
     };
   }

@@ -1,7 +1,14 @@
 import { hostname } from 'node:os';
 import { SETTINGS } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
-import { type AttemptOutcome, type JobError, type Labels, NAME_PATTERN, NAME_RULE } from '../core/job.js';
+import {
+  type AttemptOutcome,
+  type JobError,
+  type Labels,
+  NAME_PATTERN,
+  NAME_RULE,
+  type TargetType,
+} from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import { isLog, type Log, SILENT_LOG } from '../core/log.js';
 import { checkRate } from '../core/nested-options.js';
@@ -55,6 +62,17 @@ export interface WorkerOptions {
    * without a queue counts as one of `default`.
    */
   readonly queues?: readonly string[];
+  /**
+   * What it runs beside the handlers of its tasks: `['http']` makes the calls of http targets. Default: the handlers alone.
+   */
+  readonly targets?: readonly TargetType[];
+  /**
+   * Addresses and CIDR ranges that calls of http targets may go to although they are not public, such as `10.0.0.0/8`;
+   * default none.
+   */
+  readonly allowAddresses?: readonly string[];
+  /** Where receivers of calls report (`punctual-url`); default the address that the worker itself uses. */
+  readonly publicUrl?: string;
   /** How many jobs run at once; default 10. */
   readonly slots?: number;
   /** The most jobs to start in a time, e.g. `100/1s` or `{ limit: 100, per: '1s', burst: 10 }`; default no limit. */
@@ -102,6 +120,9 @@ export interface WorkerOptions {
 const OPTIONS: OptionNames<WorkerOptions> = {
   name: true,
   queues: true,
+  targets: true,
+  allowAddresses: true,
+  publicUrl: true,
   slots: true,
   rate: true,
   shared: true,
@@ -156,7 +177,8 @@ export interface WorkerStatus {
 
 /** Worker options with all defaults filled in. */
 export interface ResolvedWorkerOptions
-  extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate' | 'log'>> {
+  extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate' | 'log' | 'publicUrl'>> {
+  readonly publicUrl: string | undefined;
   readonly log: Log;
   readonly rate: RateView | null;
   readonly keepResultsIn: string | null;
@@ -176,6 +198,9 @@ export function resolveWorkerOptions(
   const resolved: ResolvedWorkerOptions = {
     name: options.name ?? `${hostname()}-${process.pid}`,
     queues: options.queues ?? (taskQueues.length > 0 ? taskQueues : ['default']),
+    targets: options.targets ?? ['handler'],
+    allowAddresses: options.allowAddresses ?? [],
+    publicUrl: options.publicUrl,
     slots: options.slots ?? 10,
     rate: options.rate === undefined ? null : resolveRate(options.rate),
     shared: options.shared ?? false,
@@ -216,6 +241,17 @@ export function resolveWorkerOptions(
   const badQueue = resolved.queues.find((queue) => queue !== ALL_QUEUES && !NAME_PATTERN.test(queue));
   if (badQueue !== undefined) {
     throw new PunctualError('CONFIGURATION', `queues: ${JSON.stringify(badQueue)} ${NAME_RULE}.`);
+  }
+  if (resolved.publicUrl !== undefined && !/^https?:\/\/[\u0021-\u007e]+$/.test(resolved.publicUrl)) {
+    throw new PunctualError(
+      'CONFIGURATION',
+      'publicUrl: expected an address such as https://jobs.example.com.',
+    );
+  }
+  const noTarget = resolved.targets.find((target) => target !== 'handler' && target !== 'http');
+  if (noTarget !== undefined) {
+    const detail = `targets: expected handler or http, got ${JSON.stringify(noTarget)}.`;
+    throw new PunctualError('CONFIGURATION', detail);
   }
   if (resolved.queues.length === 0) {
     throw new PunctualError('CONFIGURATION', 'queues: name at least one queue.');

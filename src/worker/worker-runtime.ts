@@ -76,6 +76,14 @@ export class WorkerRuntime {
     this.#hooks = new WorkerHooks(events, (hook, thrown) => this.#log.hookFailed(hook, thrown));
     const clock = new ServerClock();
     this.#registration = this.#openRegistration(runners, clock);
+    for (const runner of runners) {
+      runner.open?.({
+        gateway,
+        session: () => this.#registration.key,
+        options: this.#options,
+        urls: network?.options.urls ?? [],
+      });
+    }
     this.#executor = new Executor({
       gateway,
       runners,
@@ -147,7 +155,8 @@ export class WorkerRuntime {
     this.#phase = 'starting';
     const { queues, slots } = this.#options;
     const { tasks } = this.#registration;
-    if (tasks.length === 0) this.#log.withoutTasks();
+    if (tasks.length === 0 && this.#runners.every(({ target }) => target === 'handler'))
+      this.#log.withoutTasks();
     this.#log.connecting({ queues, slots, tasks });
     try {
       await this.#keepResults();
@@ -380,6 +389,7 @@ export class WorkerRuntime {
     const wasStarted = this.#phase !== 'new';
     this.#phase = 'ended';
     await this.#keeping?.stop(this.#ledger.isSettled ? 'in-order' : 'at-once');
+    await Promise.all(this.#runners.map((runner) => runner.close?.()));
     if (wasStarted) this.#log.ended(end, this.status());
     this.#resolveEnd(end);
   }

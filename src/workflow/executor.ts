@@ -29,13 +29,13 @@ import {
   type PendingEnd,
   type Portion,
   type ReadEdge,
-  type ReadSource,
+  type ReadPortion,
   readOutbox,
   readOutboxOf,
   readPortion,
   type StepChange,
 } from '../store/workflow-portions.js';
-import { firstEdges, type Plan, planPortion, type ReadPortion } from './plan-portion.js';
+import { firstEdges, type Plan, planPortion } from './plan-portion.js';
 import { eventResults, type Prepared, prepare, type Waiter } from './step-inputs.js';
 import type { WorkflowLeader } from './workflow-leader.js';
 
@@ -223,7 +223,7 @@ export class WorkflowExecutor {
       ...prepared,
       ended: [...plan.ended, ...prepared.ended],
     };
-    const tenants = tenantsOf(read.sources);
+    const tenants = tenantsOf(read, ends);
     const applied = await this.write(portion, tenants, now);
     if (!applied.isOwn) return this.forgetCounted(taken);
     for (const { job } of taken) this.pending.delete(job);
@@ -242,14 +242,15 @@ export class WorkflowExecutor {
     now: number,
   ): void {
     const endedAt = new Map<string, number>();
-    for (const { id, n } of edges) endedAt.set(id, Math.max(endedAt.get(id) ?? 0, ends[n - 1]!.finishedAt));
+    for (const { child, n } of edges)
+      endedAt.set(child.id, Math.max(endedAt.get(child.id) ?? 0, ends[n - 1]!.finishedAt));
     for (const { id } of released) this.leader.workflowMeters.released(now - (endedAt.get(id) ?? now));
   }
 
-  private prepare(plan: Plan, { sources }: ReadPortion, now: number): Promise<Prepared> {
-    const workflows = new Map(sources.map(({ workflow, tenant, held }) => [workflow, { tenant, held }]));
+  private prepare(plan: Plan, { workflows }: ReadPortion, now: number): Promise<Prepared> {
+    const workflowOf = new Map(workflows.map((workflow) => [workflow.id, workflow]));
     const ready = plan.ready.map(({ id, delayMs, wait, inner, refers, workflow }) => {
-      const { tenant, held } = workflows.get(workflow)!;
+      const { tenant, held } = workflowOf.get(workflow)!;
       return { id, delayMs, wait, inner, refers, workflow, tenant, held };
     });
     return prepare(this.leader, ready, now);
@@ -430,12 +431,19 @@ const NOTHING: Portion = { counted: [], partly: null, steps: [], released: [], e
 const NOT_APPLIED: Applied = { isOwn: false, live: [], postponed: 0, steps: [], over: [] };
 
 /** The tenants of workflows, and of those around and inside them. */
-function tenantsOf(sources: readonly ReadSource[]): Map<string, string> {
+function tenantsOf({ workflows, sources }: ReadPortion, ends: readonly PendingEnd[]): Map<string, string> {
   const tenants = new Map<string, string>();
-  for (const { workflow, outerWorkflow, innerRunning, tenant } of sources) {
-    tenants.set(workflow, tenant);
-    if (innerRunning !== null) tenants.set(innerRunning, tenant);
+  for (const { id, outerWorkflow, tenant } of workflows) {
+    tenants.set(id, tenant);
     if (outerWorkflow !== null) tenants.set(outerWorkflow, tenant);
+  }
+  const inner = new Map(
+    sources.flatMap(({ id, innerRunning }) => (innerRunning ? [[id, innerRunning]] : [])),
+  );
+  if (inner.size === 0) return tenants;
+  for (const { job, workflow } of ends) {
+    const running = inner.get(job);
+    if (running) tenants.set(running, tenants.get(workflow)!);
   }
   return tenants;
 }
@@ -449,7 +457,7 @@ function endOfWait({ id, wait }: Waiter, result: string | undefined): EndedUnrun
 
 /** How many edges come before the last one of a step. */
 function lastEdge(edges: readonly ReadEdge[], step: string): number {
-  for (let i = edges.length - 1; i >= 0; i--) if (edges[i]!.id === step) return i;
+  for (let i = edges.length - 1; i >= 0; i--) if (edges[i]!.child.id === step) return i;
   return edges.length;
 }
 

@@ -4,8 +4,9 @@ import type {
   EndedUnrun,
   PendingEnd,
   Portion,
-  ReadEdge,
+  ReadPortion,
   ReadSource,
+  ReadWorkflow,
   ReleasedStep,
   StepChange,
   StepCounts,
@@ -16,13 +17,6 @@ import type {
  * What the ends of steps mean for those that wait for them: pure, from what was read to what is to be written. Ends are
  * taken in their order until the edges that were read are used up; the last one may be passed on in part.
  */
-
-/** What was read about the ends. */
-export interface ReadPortion {
-  /** In the order of the ends and, for each, of the children. */
-  readonly edges: readonly ReadEdge[];
-  readonly sources: readonly ReadSource[];
-}
 
 /** A portion as far as it is decided by the graph alone. */
 export interface Plan extends Omit<Portion, 'released'> {
@@ -49,25 +43,26 @@ export function skipReason(isStopping: boolean): string {
 /** Plans what is written about the first ends; `limit` is the most edges that were to be read. */
 export function planPortion(
   ends: readonly PendingEnd[],
-  { edges, sources }: ReadPortion,
+  { edges, sources, workflows: read }: ReadPortion,
   limit: number,
 ): Plan {
   const sourceOf = new Map(sources.map((source) => [source.id, source]));
+  const workflowOf = new Map(read.map((workflow) => [workflow.id, workflow]));
   const isWhole = edges.length < limit;
   const last = isWhole ? ends.length : edges[edges.length - 1]!.n;
   const taken = ends.slice(0, last);
   const counted = isWhole ? taken : taken.slice(0, -1);
-  const workflows = workflowChanges(taken, counted, sourceOf);
+  const workflows = workflowChanges(taken, counted, workflowOf, sourceOf);
   const weights = taken.map(({ job, state }): Weight => weightOf(state, sourceOf.get(job)?.bad ?? 0));
   const counts = new Map<string, Counts>();
-  for (const edge of edges) {
-    let child = counts.get(edge.id);
+  for (const { n, child: read } of edges) {
+    let child = counts.get(read.id);
     if (!child) {
-      child = countsOf(edge, ends[edge.n - 1]!.workflow);
-      counts.set(edge.id, child);
+      child = countsOf(read, ends[n - 1]!.workflow);
+      counts.set(read.id, child);
     }
     child.parentsLeft -= 1;
-    const weight = weights[edge.n - 1]!;
+    const weight = weights[n - 1]!;
     if (weight !== 'neither') child[weight] += 1;
   }
   const isStopping = (workflow: string) => workflows.get(workflow)?.isStopping ?? false;
@@ -75,7 +70,7 @@ export function planPortion(
   return {
     taken,
     counted: counted.map(({ job }) => job),
-    partly: isWhole ? null : { job: taken.at(-1)!.job, place: edges[edges.length - 1]!.id },
+    partly: isWhole ? null : { job: taken.at(-1)!.job, place: edges[edges.length - 1]!.child.id },
     steps: stepChanges(counts, counted, new Set(ready.map(({ id }) => id))),
     ready,
     ended: [...ended, ...outerEnds(workflows)],
@@ -87,9 +82,9 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 /** The counts of a child as they become. */
 type Counts = Mutable<StepCounts> & { readonly workflow: string };
 
-/** The counts as they were read. Written out, because a spread costs several times as much, and there is one per edge. */
-function countsOf(edge: ReadEdge, workflow: string): Counts {
-  const { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers } = edge;
+/** The counts as they were read. Written out, because a spread costs several times as much, and there may be thousands. */
+function countsOf(child: StepCounts, workflow: string): Counts {
+  const { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers } = child;
   return {
     id,
     runIf,
@@ -155,17 +150,17 @@ function changeOf(id: string): Mutable<StepChange> {
 interface ChangedWorkflow {
   readonly change: WorkflowChange;
   readonly isStopping: boolean;
-  /** A step of it that has ended; null for one that is only stopped. */
-  readonly source: ReadSource | null;
+  /** As it was read; null for one that is only stopped. */
+  readonly read: ReadWorkflow | null;
 }
 
 /** The ends of steps whose workflows end: in the same statement, so that neither is ever without the other. */
 function outerEnds(workflows: ReadonlyMap<string, ChangedWorkflow>): EndedUnrun[] {
   const ends: EndedUnrun[] = [];
-  for (const { change, source } of workflows.values()) {
-    if (!source || source.outerStep === null || source.stepsLeft > change.stepsEnded) continue;
-    const state = endOfWorkflow(source.stopping === 'cancel', source.failed + change.stepsFailed);
-    ends.push(endOfOuter(source.outerStep, change.id, state));
+  for (const { change, read } of workflows.values()) {
+    if (!read || read.outerStep === null || read.stepsLeft > change.stepsEnded) continue;
+    const state = endOfWorkflow(read.stopping === 'cancel', read.failed + change.stepsFailed);
+    ends.push(endOfOuter(read.outerStep, change.id, state));
   }
   return ends;
 }
@@ -182,28 +177,29 @@ export function endOfOuter(step: string, workflow: string, state: WorkflowEnd): 
 function workflowChanges(
   taken: readonly PendingEnd[],
   counted: readonly PendingEnd[],
+  workflowOf: ReadonlyMap<string, ReadWorkflow>,
   sourceOf: ReadonlyMap<string, ReadSource>,
 ): Map<string, ChangedWorkflow> {
-  const sums = new Map<string, { ended: number; failed: number; hasFailed: boolean; source: ReadSource }>();
-  const isCounted = new Set(counted);
-  for (const end of taken) {
-    const source = sourceOf.get(end.job);
+  const sums = new Map<string, { ended: number; failed: number; hasFailed: boolean; read: ReadWorkflow }>();
+  // Only the last one may be passed on in part.
+  for (const [i, { workflow, state }] of taken.entries()) {
+    const read = workflowOf.get(workflow);
     // A workflow that was removed has nothing left to be counted.
-    if (!source) continue;
-    const sum = sums.get(end.workflow) ?? { ended: 0, failed: 0, hasFailed: false, source };
-    sums.set(end.workflow, sum);
-    const isFailed = end.state === 'failed' || end.state === 'cancelled';
+    if (!read) continue;
+    const sum = sums.get(workflow) ?? { ended: 0, failed: 0, hasFailed: false, read };
+    sums.set(workflow, sum);
+    const isFailed = state === 'failed' || state === 'cancelled';
     sum.hasFailed ||= isFailed;
-    if (!isCounted.has(end)) continue;
+    if (i >= counted.length) continue;
     sum.ended += 1;
     if (isFailed) sum.failed += 1;
   }
   const changes = new Map<string, ChangedWorkflow>();
-  for (const [id, { ended, failed, hasFailed, source }] of sums) {
-    const stops = hasFailed && source.onFailure === 'stop' && source.stepsLeft > ended;
-    const stopping = source.stopping === null && stops ? ('failure' as const) : null;
+  for (const [id, { ended, failed, hasFailed, read }] of sums) {
+    const stops = hasFailed && read.onFailure === 'stop' && read.stepsLeft > ended;
+    const stopping = read.stopping === null && stops ? ('failure' as const) : null;
     const change = { id, stepsEnded: ended, stepsFailed: failed, stopping };
-    changes.set(id, { change, isStopping: source.stopping !== null || stopping !== null, source });
+    changes.set(id, { change, isStopping: read.stopping !== null || stopping !== null, read });
   }
   for (const end of counted) {
     const inner = sourceOf.get(end.job)?.innerRunning ?? null;
@@ -216,16 +212,16 @@ function workflowChanges(
 function stop(changes: Map<string, ChangedWorkflow>, id: string): void {
   const known = changes.get(id);
   const change = known?.change ?? { id, stepsEnded: 0, stepsFailed: 0, stopping: null };
-  if (known?.source?.stopping !== undefined && known.source.stopping !== null) return;
+  if (known?.read?.stopping !== undefined && known.read.stopping !== null) return;
   changes.set(id, {
     ...{ change: { ...change, stopping: 'cancel' }, isStopping: true },
-    source: known?.source ?? null,
+    read: known?.read ?? null,
   });
 }
 
 /** The portion up to the first edges, for one that would be too large. */
-export function firstEdges({ edges, sources }: ReadPortion, count: number): ReadPortion {
-  return { edges: edges.slice(0, count), sources };
+export function firstEdges(read: ReadPortion, count: number): ReadPortion {
+  return { ...read, edges: read.edges.slice(0, count) };
 }
 
 /** A released step as it is written, due no earlier than its delay after its release. */

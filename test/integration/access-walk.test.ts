@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/api/routes.js';
 import { KEY_SCOPES, type KeyScope, type NewKeyView } from '../../src/core/access.js';
 import type { Job } from '../../src/core/job.js';
+import type { NewSigningSecret } from '../../src/core/secret.js';
+import { makeMasterKey } from '../../src/core/secret-box.js';
 import { signAttemptToken } from '../../src/core/tokens.js';
 import { uuidv7 } from '../../src/core/uuid.js';
 import type { WorkerWelcome } from '../../src/core/wire.js';
@@ -47,6 +49,8 @@ interface Things {
   readonly queue: string;
   readonly schedule: string;
   readonly task: string;
+  readonly secret: string;
+  readonly signingSecret: string;
   readonly workflow: string;
   readonly tenant: string;
 }
@@ -58,7 +62,7 @@ const things = new Map<Tenant, Things>();
 let attempt: string;
 
 beforeAll(async () => {
-  node = await TestNode.start();
+  node = await TestNode.start({ settings: { secretKey: makeMasterKey() } });
   const { paths } = await node.get<{ paths: Record<string, Record<string, Operation>> }>(
     'GET',
     '/openapi.json',
@@ -124,6 +128,10 @@ async function populate(tenant: Tenant): Promise<Things> {
       jobs: { a: { task: 't', delay: '1h' }, b: { task: 't', after: ['a'] } },
     },
   });
+  const secret = `secret-of-${tenant}`;
+  const value = { value: 'v', origins: ['https://a.example'] };
+  await node.get('PUT', `/v1/secrets/${secret}`, { tenant, body: value });
+  const signing = await node.get<NewSigningSecret>('POST', '/v1/signing-secrets', { tenant });
   await node.get('POST', '/v1/tenants', { body: { id: tenant } });
   const queue = `queue-of-${tenant}`;
   return {
@@ -133,6 +141,8 @@ async function populate(tenant: Tenant): Promise<Things> {
     queue,
     schedule,
     task,
+    secret,
+    signingSecret: signing.id,
     tenant,
     workflow: workflow.id,
   };
@@ -141,7 +151,8 @@ async function populate(tenant: Tenant): Promise<Things> {
 /** The path of a route about something of a tenant; null if the route is about nothing that tenants have. */
 function pathAbout({ path }: Called, of: Things): string | null {
   const noun = path.split('/')[2];
-  const named = { queues: of.queue, schedules: of.schedule, tasks: of.task, tenants: of.tenant };
+  const kept = { secrets: of.secret, 'signing-secrets': of.signingSecret };
+  const named = { ...kept, queues: of.queue, schedules: of.schedule, tasks: of.task, tenants: of.tenant };
   const thing = { workflows: of.workflow, jobs: of.job, workers: of.worker, keys: of.key, ...named }[noun!];
   return thing !== undefined && /\{(id|name)\}/.test(path) ? path.replace(/\{\w+\}/, thing) : null;
 }
@@ -153,6 +164,8 @@ const NOBODYS: Things = {
   queue: 'queue-of-nobody',
   schedule: 'schedule-of-nobody',
   task: 'definition-of-nobody',
+  secret: 'secret-of-nobody',
+  signingSecret: '0198c0de-0000-7000-8000-00000000beef',
   workflow: '0198c0de-0000-7000-8000-00000000beef',
   tenant: 'nobody',
 };
@@ -256,6 +269,8 @@ const BODIES: Record<string, unknown> = {
   sendHeartbeat: { epoch: 1, running: [] },
   claimJobs: { max: 1, wait: '0s' },
   reportResults: { results: [] },
+  resolveSecrets: { jobId: '0198c0de-0000-7000-8000-00000000cafe', fence: 1, token: 'none', names: [] },
+  putSecret: { value: 'v', origins: ['https://a.example'] },
   changeJob: { priority: 3 },
   completeAttempt: { fence: 1 },
   failAttempt: { fence: 1, error: { message: 'no' } },
@@ -268,7 +283,7 @@ const BODIES: Record<string, unknown> = {
 };
 
 /** Routes that make what they name, and those that answer the same about what is not there. */
-const MAKES_IT = ['changeQueue', 'pauseQueue', 'resumeQueue'];
+const MAKES_IT = ['changeQueue', 'pauseQueue', 'resumeQueue', 'putSecret'];
 
 describe.each([
   ['acme', 'globex'],

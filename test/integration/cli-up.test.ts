@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -134,8 +134,21 @@ describe('punctual up', () => {
       await client.query(`SELECT punctual.submit_job('default', '{"task": "double", "hold": true}')`);
     });
 
+    expect((await stat(join(folder, 'secret-key'))).mode & 0o777).toBe(0o600);
+    const secretKey = (await readFile(join(folder, 'secret-key'), 'utf8')).trim();
+    const setting = ['secret', 'set', 'stripe', '--origin', 'https://api.example.com', '--value-file'];
+    expect((await ask(folder, ...setting, 'tasks.mjs')).code).toBe(0);
+
     const pids = await pidsOf(folder);
     expect(pids).toHaveLength(2);
+    if (process.platform === 'linux') {
+      // The nodes are given the master key, the workers, which run the code of others, are not.
+      const environments = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/environ`, 'utf8')));
+      expect(environments.filter((text) => text.includes(secretKey))).toHaveLength(1);
+    }
+    for (const log of await readdir(join(folder, 'logs'))) {
+      expect(await readFile(join(folder, 'logs', log), 'utf8')).not.toContain(secretKey);
+    }
     expect(await first.kill('SIGTERM')).toMatchObject({ code: 0 });
     expect(pids.filter(isAlive)).toEqual([]);
     expect((await ask(folder, 'job', 'list')).code).toBe(7);
@@ -144,6 +157,11 @@ describe('punctual up', () => {
     await up(folder, '0');
     const after = JSON.parse(await readFile(join(folder, 'credentials.json'), 'utf8'));
     expect(after.apiKey).toBe(before.apiKey);
+    expect((await readFile(join(folder, 'secret-key'), 'utf8')).trim()).toBe(secretKey);
+    const { checks } = JSON.parse((await ask(folder, 'doctor', '--data', '.', '--json')).stdout);
+    expect(checks).toContainEqual({
+      ...{ name: 'secrets', status: 'ok', detail: expect.stringContaining('encrypted with the master key') },
+    });
     const again = await ask(folder, 'job', 'get', job.id, '--json');
     expect(JSON.parse(again.stdout)).toMatchObject({ id: job.id, state: 'succeeded' });
   });

@@ -64,6 +64,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'docs/workflows.md': ['"name":"publish"', '"state":"blocked"'],
   'docs/batches.md': ['"onFailure":"cancel-rest"', '"state":"blocked"'],
   'docs/events.md': ['event: hello', 'read the state from here on'],
+  'docs/http-targets.md': ['POST /hook true', 'body: { seen: true }', 'HTTP_STATUS_401', 'nightly'],
   'docs/idempotency.md': ['idempotency-replayed: true'],
   'docs/keys.md': ['greet-ada', 'repeated: true', 'replaced: true', 'Hello Ada'],
   'docs/limits.md': ['100/1s', 'mail: at most 5 at a time', 'acme', 'opensIn'],
@@ -77,6 +78,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     "{ text: 'Hello Tess', fence: 2 }",
     'greeting Tess, attempt 2',
   ],
+  'docs/secrets.md': ['https://api.example.com', 'whsec_', 'stripe  deleted', '50 36'],
   'docs/schedules.md': [
     'every 1s',
     '30 2 * * * (Europe/Berlin)',

@@ -96,6 +96,11 @@ async function shardWithTenants(): Promise<TestShard> {
       [tenant],
     );
     await shard.pool.query(
+      `INSERT INTO punctual.origin_limits (tenant, origin, concurrency, changed_at)
+       VALUES ($1, 'https://example.com', 1, 0)`,
+      [tenant],
+    );
+    await shard.pool.query(
       `INSERT INTO punctual.workflow_definitions
          (tenant, name, version, jobs, on_failure, running, digest, bytes, steps, created_at, created_by)
        VALUES ($1, 'w', 1, '{}', 'stop', 'finish', '', 2, 1, 0, 'test')`,
@@ -104,6 +109,15 @@ async function shardWithTenants(): Promise<TestShard> {
     await shard.pool.query(
       `INSERT INTO punctual.batches (id, tenant, on_failure, members, places, due_at, created_at, created_by)
        VALUES (gen_random_uuid(), $1, 'continue', '{}', '[]', 0, 0, 'test')`,
+      [tenant],
+    );
+    await shard.pool.query(
+      `WITH secret AS (
+         INSERT INTO punctual.secrets (tenant, name, version, key_id, sealed, origins, created_at, created_by, changed_at,
+           changed_by)
+         VALUES ($1, 's', 1, 'k', '', '{}', 0, 'test', 0, 'test'))
+       INSERT INTO punctual.signing_secrets (tenant, id, key_id, sealed, created_at)
+       VALUES ($1, gen_random_uuid(), 'k', '', 0)`,
       [tenant],
     );
     await shard.pool.query(

@@ -5,6 +5,7 @@ import { failover } from './failover.js';
 import { fair } from './fair.js';
 import { future } from './future.js';
 import { herd } from './herd.js';
+import { http } from './http.js';
 import { idle } from './idle.js';
 import { latency } from './latency.js';
 import { lists } from './lists.js';
@@ -30,4 +31,5 @@ export const SCENARIOS: readonly Scenario[] = [
   events,
   lists,
   workflow,
+  http,
 ];

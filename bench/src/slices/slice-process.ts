@@ -1,12 +1,15 @@
 import { Ledger } from '../ledger.js';
 import { now } from '../moments.js';
+import { openBareCalls } from '../systems/bare-calls.js';
 import { openBullMq } from '../systems/bullmq.js';
 import { openGraphileWorker } from '../systems/graphile-worker.js';
 import { openPgBoss } from '../systems/pg-boss.js';
 import { openPunctual } from '../systems/punctual.js';
 import { openPunctualHeard } from '../systems/punctual-heard.js';
+import { openPunctualHttp } from '../systems/punctual-http.js';
 import { openPunctualWire } from '../systems/punctual-wire.js';
 import type { Surroundings, System } from '../systems/system.js';
+import { measureCalls } from './calls.js';
 import { Lateness, measureHerd, measurePunctuality } from './due.js';
 import { GroupStarts, groupSize, measureGraphs, takesGraphs } from './graphs.js';
 import { measureHeard } from './heard.js';
@@ -20,7 +23,7 @@ import { measureThroughput } from './throughput.js';
  */
 
 const OPEN: Record<
-  Exclude<SystemName, 'punctual-wire' | 'punctual-heard'>,
+  Exclude<SystemName, 'punctual-wire' | 'punctual-heard' | 'punctual-http' | 'bare-calls'>,
   (surroundings: Surroundings) => Promise<System>
 > = {
   punctual: openPunctual,
@@ -42,6 +45,7 @@ async function measure(order: SliceOrder): Promise<SliceResult> {
     const { system, starts } = await openPunctualWire({ url, folder, profileFolder, quotas });
     return endingWith(system, () => measureThroughput(system, starts, task.load, progress));
   }
+  if (name === 'bare-calls' || name === 'punctual-http') return measureCalling(order);
   const ledger = new Ledger();
   if (name === 'punctual-heard') {
     if (task.kind !== 'heard') throw new Error(`Listeners are not measured for ${task.kind}.`);
@@ -55,7 +59,8 @@ async function measure(order: SliceOrder): Promise<SliceResult> {
   }
   switch (task.kind) {
     case 'heard':
-      throw new Error(`${name} has no listeners.`);
+    case 'calls':
+      throw new Error(`${name} is not measured for ${task.kind}.`);
     case 'throughput': {
       const onStart = (number: number) => ledger.start(number);
       const system = await OPEN[name]({ url, folder, quotas, purpose: 'throughput', onStart });
@@ -88,6 +93,23 @@ async function measure(order: SliceOrder): Promise<SliceResult> {
       );
     }
   }
+}
+
+async function measureCalling({
+  system: name,
+  url,
+  folder,
+  task,
+  profileFolder,
+}: SliceOrder): Promise<SliceResult> {
+  if (name === 'punctual-http' && task.kind === 'calls') {
+    const { system, receiver } = await openPunctualHttp({ url, folder, profileFolder });
+    return endingWith(system, () => measureCalls(system, receiver, task, progress));
+  }
+  if (task.kind !== 'throughput') throw new Error(`${name} is not measured for ${task.kind}.`);
+  const open = () => openPunctualHttp({ url, folder, profileFolder });
+  const { system, receiver } = await (name === 'bare-calls' ? openBareCalls() : open());
+  return endingWith(system, () => measureThroughput(system, receiver.starts, task.load, progress));
 }
 
 async function endingWith<T>(system: System, work: () => Promise<T>): Promise<T> {

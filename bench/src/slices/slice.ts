@@ -2,11 +2,16 @@ import type { GraphName } from '../graphs.js';
 import type { Account } from '../ledger.js';
 import type { Spread } from '../statistics.js';
 
-/** The systems that a slice can run. `punctual-wire` has its worker in another process, `punctual-heard` listeners. */
+/**
+ * The systems that a slice can run. `punctual-wire` has its worker in another process, `punctual-heard` listeners; `punctual-http`
+ * makes calls, and so does `bare-calls` without keeping any record.
+ */
 export type SystemName =
   | 'punctual'
   | 'punctual-wire'
   | 'punctual-heard'
+  | 'punctual-http'
+  | 'bare-calls'
   | 'graphile-worker'
   | 'pg-boss'
   | 'bullmq';
@@ -50,7 +55,18 @@ export type SliceTask =
   | { readonly kind: 'latency'; readonly seconds: number; readonly warmUpSeconds: number }
   | { readonly kind: 'punctuality'; readonly seconds: number; readonly perSecond: number }
   | { readonly kind: 'herd'; readonly jobs: number; readonly leadSeconds: number }
+  | CallsTask
   | GraphTask;
+
+/** A steady stream of calls that are answered at once. */
+export interface CallsTask {
+  readonly kind: 'calls';
+  readonly seconds: number;
+  readonly warmUpSeconds: number;
+  readonly perSecond: number;
+  /** Receivers that take their time, each with a call on its way at any moment; null for none. */
+  readonly slow: { readonly receivers: number; readonly ms: number } | null;
+}
 
 /** Groups of graphs, one group after another in each lane. */
 export interface GraphTask {

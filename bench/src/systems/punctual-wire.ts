@@ -1,10 +1,11 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { makeTenantWithQuotas, operatorKey } from '../access.js';
-import { type Account, type Starts, Waiters } from '../ledger.js';
+import type { Starts } from '../ledger.js';
 import { loadServer } from '../product.js';
 import { checkHistory, METERED, quotaSettings, SLOTS } from './punctual.js';
+import { nextMessage, RemoteStarts } from './remote-starts.js';
 import type { System } from './system.js';
 import type { FromWorker, ToWorker } from './wire-worker-process.js';
 
@@ -36,8 +37,9 @@ export async function openPunctualWire(
     // Without its worker a slice cannot go on; whoever started it sees that it ended without a result.
     if (!closing) process.exit(1);
   });
+  const ready = nextMessage<FromWorker, 'ready'>(child, 'ready');
   child.send({ type: 'work', slots: SLOTS.throughput } satisfies ToWorker);
-  await starts.ready;
+  await ready;
   const system: System = {
     settings: {
       ...{ 'worker slots': SLOTS.throughput, history: 'kept', worker: 'another process, HTTP' },
@@ -52,7 +54,12 @@ export async function openPunctualWire(
     submitOne: async (n) => {
       await node.punctual.submit('count', { n });
     },
-    finish: () => starts.finish(),
+    // The worker ends what it runs, delivers the results and leaves.
+    finish: async () => {
+      const drained = nextMessage<FromWorker, 'drained'>(child, 'drained');
+      child.send({ type: 'drain' } satisfies ToWorker);
+      await drained;
+    },
     check: (submitted) => checkHistory(url, submitted),
     close: async () => {
       closing = true;
@@ -63,68 +70,4 @@ export async function openPunctualWire(
     },
   };
   return { system, starts };
-}
-
-/** The starts in the worker's process, as it tells of them. */
-class RemoteStarts implements Starts {
-  started = 0;
-  readonly ready: Promise<void>;
-  readonly #waiters = new Waiters();
-  readonly #child: ChildProcess;
-  #onReady!: () => void;
-  #onFinished!: () => void;
-  #onAccount!: (account: Account) => void;
-
-  constructor(child: ChildProcess) {
-    this.#child = child;
-    this.ready = new Promise((resolve) => {
-      this.#onReady = resolve;
-    });
-    child.on('message', (message: FromWorker) => this.#take(message));
-  }
-
-  begin(moment: number): void {
-    this.#send({ type: 'begin', moment });
-  }
-
-  async reached(count: number): Promise<void> {
-    if (this.started < count) await this.#waiters.wait(count);
-  }
-
-  account(submitted: number): Promise<Account> {
-    return new Promise((resolve) => {
-      this.#onAccount = resolve;
-      this.#send({ type: 'account', submitted });
-    });
-  }
-
-  /** Lets the worker end what it runs, deliver the results and leave. */
-  finish(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#onFinished = resolve;
-      this.#send({ type: 'drain' });
-    });
-  }
-
-  #send(message: ToWorker): void {
-    this.#child.send(message);
-  }
-
-  #take(message: FromWorker): void {
-    switch (message.type) {
-      case 'ready':
-        this.#onReady();
-        break;
-      case 'started':
-        this.started = message.count;
-        this.#waiters.reached(this.started);
-        break;
-      case 'drained':
-        this.#onFinished();
-        break;
-      case 'account':
-        this.#onAccount(message.account);
-        break;
-    }
-  }
 }

@@ -1,23 +1,16 @@
-import { type Account, Ledger } from '../ledger.js';
+import { Ledger } from '../ledger.js';
 import { ticking } from '../moments.js';
 import { loadSdk } from '../product.js';
+import { type FromLedger, TELL_EVERY_MS, type ToLedger } from './remote-starts.js';
 
 /** A worker in a process of its own, over the network protocol, that keeps the ledger of what it has started. */
 
 export type ToWorker =
   | { readonly type: 'work'; readonly slots: number }
-  | { readonly type: 'begin'; readonly moment: number }
   | { readonly type: 'drain' }
-  | { readonly type: 'account'; readonly submitted: number };
+  | ToLedger;
 
-export type FromWorker =
-  | { readonly type: 'ready' }
-  | { readonly type: 'started'; readonly count: number }
-  | { readonly type: 'drained' }
-  | { readonly type: 'account'; readonly account: Account };
-
-/** How often the submitter hears how far the worker is. */
-const TELL_EVERY_MS = 10;
+export type FromWorker = { readonly type: 'ready' } | { readonly type: 'drained' } | FromLedger;
 
 const { connect, task } = await loadSdk();
 const ledger = new Ledger();

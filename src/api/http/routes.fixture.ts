@@ -5,6 +5,7 @@ import type { Job } from '../../core/job.js';
 import { NO_QUOTAS } from '../../core/quotas.js';
 import { parseDefinition, parseTimetable } from '../../core/schedule-definition.js';
 import { validate } from '../../core/schemas/validate.js';
+import type { SecretKeysView, SecretView, SigningSecretView } from '../../core/secret.js';
 import { parseSubmission, parseSubmissions } from '../../core/submission.js';
 import type {
   ClusterView,
@@ -287,6 +288,12 @@ function answering(untilAborted: (signal: AbortSignal) => Promise<void>): Record
     listKeys: () => ({ data: [EXAMPLE_KEY], next: null }),
     getKey: () => EXAMPLE_KEY,
     revokeKey: nothing,
+    ...{ putSecret: () => EXAMPLE_SECRET, listSecrets: empty, deleteSecret: nothing },
+    createSigningSecret: () => ({ ...EXAMPLE_SIGNING_SECRET, secret: 'whsec_new' }),
+    ...{ listSigningSecrets: empty, deleteSigningSecret: nothing },
+    getSecretKeys: () => EXAMPLE_SECRET_KEYS,
+    rekeySecrets: () => ({ ...EXAMPLE_SECRET_KEYS, rekeyed: 0, remaining: 0, done: true, detail: '' }),
+    resolveSecrets: () => ({ values: {}, signing: [] }),
     listTenants: () => ({ data: [EXAMPLE_TENANT], next: null }),
     ...{
       defineTask: ({ caller, body }) => new Answer(201, exampleTask(caller, body.name)),
@@ -455,6 +462,24 @@ const EXAMPLE_TENANT: TenantView = {
   quotas: NO_QUOTAS,
   createdAt: '2026-01-01T00:00:00.000Z',
 };
+
+const EXAMPLE_SECRET: SecretView = {
+  name: 'stripe',
+  origins: ['https://api.example.com'],
+  version: 1,
+  createdAt: '2026-01-01T00:00:00.000Z',
+  createdBy: 'admin',
+  changedAt: '2026-01-01T00:00:00.000Z',
+  changedBy: 'admin',
+};
+
+const EXAMPLE_SIGNING_SECRET: SigningSecretView = {
+  id: OTHER_ID,
+  createdAt: '2026-01-01T00:00:00.000Z',
+  expiresAt: null,
+};
+
+const EXAMPLE_SECRET_KEYS: SecretKeysView = { current: null, known: [], stored: [] };
 
 const EXAMPLE_KEY: KeyView = {
   id: OTHER_ID,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Socket } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
 import { Idempotency } from '../idempotency.js';
@@ -54,6 +55,23 @@ const SAFE_HEADERS = {
   'referrer-policy': 'no-referrer',
 } as const;
 
+/**
+ * Ends connections that have brought no request yet when the server closes. Node counts them as busy, and so a client that
+ * connects ahead would hold up the end of the process.
+ */
+function endUnusedConnections(server: FastifyInstance): void {
+  const unused = new Set<Socket>();
+  server.server.on('connection', (socket: Socket) => {
+    unused.add(socket);
+    socket.once('close', () => unused.delete(socket));
+  });
+  server.server.on('request', ({ socket }) => unused.delete(socket));
+  server.addHook('preClose', (done) => {
+    for (const socket of unused) socket.destroy();
+    done();
+  });
+}
+
 /** Builds the HTTP server of a node over its routes. It does not listen yet. */
 export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const forwarding = new Forwarding(options.forwarding);
@@ -73,6 +91,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     done();
   });
 
+  endUnusedConnections(server);
   server.addHook('onRequest', (request, reply, done) => {
     reply.headers(SAFE_HEADERS).header('request-id', request.id);
     if (closing.yes) done(shuttingDown());

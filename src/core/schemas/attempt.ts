@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { LOG_LEVELS, MAX_RETRY_AFTER_MS } from '../wire.js';
+import { LOG_LEVELS, MAX_ORIGIN_PAUSE_MS, MAX_RETRY_AFTER_MS } from '../wire.js';
 import { strict } from './object.js';
 import { Fence, Id, Json, Moment, Name, Words } from './text.js';
 
@@ -15,6 +15,15 @@ const RetryAfterMs = Type.Integer({
   description: 'The next attempt starts no sooner than after this time, nor before the backoff is over.',
 });
 
+const OriginReport = strict(
+  {
+    pauseMs: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_ORIGIN_PAUSE_MS })),
+    isDown: Type.Optional(Type.Boolean()),
+    isGone: Type.Optional(Type.Boolean()),
+  },
+  { title: 'OriginReport', description: 'What a failed call says about the origin that it went to.' },
+);
+
 const times = { startedAt: Type.Optional(Moment) };
 const attempt = { jobId: Id, fence: Fence, tenant: Type.Optional(Name), ...times };
 
@@ -28,6 +37,7 @@ export const AttemptResult = Type.Union(
       error: AttemptError,
       retryable: Type.Optional(Type.Boolean()),
       retryAfterMs: Type.Optional(RetryAfterMs),
+      origin: Type.Optional(OriginReport),
     }),
     strict({ ...attempt, outcome: Type.Literal('timed-out'), error: Type.Optional(AttemptError) }),
     strict({ ...attempt, outcome: Type.Literal('cancelled'), error: Type.Optional(AttemptError) }),

@@ -169,6 +169,7 @@ export const Why = Type.Object(
         'no-free-slot',
         'limit',
         'rate',
+        'origin',
         'share',
         'behind-others',
         'not-admitted',

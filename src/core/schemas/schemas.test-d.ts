@@ -5,6 +5,7 @@ import type * as job from '../job.js';
 import type { Quotas } from '../quotas.js';
 import type * as rate from '../rate.js';
 import type * as schedule from '../schedule.js';
+import type * as secret from '../secret.js';
 import type * as task from '../task-definition.js';
 import type * as wire from '../wire.js';
 import type * as workflow from '../workflow.js';
@@ -17,9 +18,11 @@ import type * as keys from './key.js';
 import type * as limits from './limits.js';
 import type * as many from './many-jobs.js';
 import type { Frozen, Shape } from './object.js';
+import type * as origins from './origin.js';
 import type * as queries from './query.js';
 import type * as queues from './queue.js';
 import type * as schedules from './schedule.js';
+import type * as secrets from './secret.js';
 import type * as submissions from './submission.js';
 import type * as targets from './target.js';
 import type * as tasks from './task.js';
@@ -104,6 +107,9 @@ export type Inputs = AllTrue<
     Same<typeof workers.Leave, wire.Leave>,
     Same<typeof workers.ClaimRequest, wire.ClaimRequest>,
     Same<typeof workers.ReportRequest, wire.ReportRequest>,
+    Same<typeof workers.SecretsRequest, Required<wire.SecretsRequest>>,
+    Same<typeof secrets.SecretInput, secret.SecretInput>,
+    Same<typeof secrets.SigningSecretInput, { keepOthersFor?: string }>,
     Same<
       typeof queries.JobListQuery,
       Page & Omit<wire.JobFilter, 'payload'> & { include?: string; payload?: Record<string, string> }
@@ -149,8 +155,15 @@ export type Answers = AllTrue<
     Same<typeof workers.HeartbeatAnswer, wire.HeartbeatAnswer>,
     Same<typeof workers.ClaimAnswer, wire.ClaimAnswer>,
     Same<typeof workers.ReportAnswer, wire.ReportAnswer>,
+    Same<typeof workers.SecretsAnswer, wire.SecretsAnswer>,
+    Same<typeof secrets.SecretPage, wire.Page<secret.SecretView>>,
+    Same<typeof secrets.SigningSecretPage, wire.Page<secret.SigningSecretView>>,
+    Same<typeof secrets.NewSigningSecret, secret.NewSigningSecret>,
+    Same<typeof secrets.SecretKeysView, secret.SecretKeysView>,
+    Same<typeof secrets.RekeyAnswer, secret.RekeyAnswer>,
     Same<typeof workers.WorkerPage, wire.Page<wire.WorkerView>>,
     Same<typeof queues.QueuePage, wire.Page<wire.QueueView>>,
+    Same<typeof origins.OriginPage, wire.Page<wire.OriginView>>,
     Same<typeof limits.TenantPage, wire.Page<wire.TenantView>>,
     Same<typeof keys.NewKeyView, access.NewKeyView>,
     Same<typeof audits.AuditChains, audit.AuditChainsView>,

@@ -1,12 +1,12 @@
-import Type from 'typebox';
+import Type, { type Static } from 'typebox';
 import { strict } from './object.js';
-import { Json, line, Name, texts } from './text.js';
+import { Duration, Json, line, Name, texts } from './text.js';
 
 /**
  * The kinds of targets that exist. A submission with another one is refused, because it would wait for ever. This is
  * the only place that decides; the check in SQL is made from it (`npm run submission-check`).
  */
-export const AVAILABLE_TARGETS: readonly ('handler' | 'http' | 'exec')[] = ['handler'];
+export const AVAILABLE_TARGETS: readonly ('handler' | 'http' | 'exec')[] = ['handler', 'http'];
 
 /** Completes "/target/type …" in the error about a target that does not exist yet. */
 export const UNAVAILABLE_TARGET = `is not available yet; there ${
@@ -44,14 +44,41 @@ const HttpMethod = Type.Unsafe<string>({
   default: 'POST',
 });
 
+/** A reference to a secret of the tenant. */
+export const SecretReference = strict(
+  { $secret: Name, prefix: Type.Optional(line(128)) },
+  {
+    title: 'SecretReference',
+    description: 'A secret of the tenant, which a worker fills in at the last moment.',
+  },
+);
+
+const Headers = Type.Unsafe<Record<string, string | Static<typeof SecretReference>>>({
+  type: 'object',
+  maxProperties: 64,
+  propertyNames: { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$", 'x-expected': 'the name of a header' },
+  additionalProperties: Type.Union([line(8_192, 0), SecretReference]),
+});
+
+const Status = Type.Integer({ minimum: 200, maximum: 599 });
+const Statuses = Type.Array(Status, { maxItems: 100 });
+
+/** The most redirects that a call may follow. */
+export const MAX_REDIRECTS = 5;
+
 /** A call to a URL. */
 export const HttpTarget = strict(
   {
     type: Type.Literal('http'),
     url: HttpUrl,
     method: Type.Optional(HttpMethod),
-    headers: Type.Optional(texts(64, 8_192)),
+    headers: Type.Optional(Headers),
     body: Type.Optional(Json),
+    expect: Type.Optional(Statuses),
+    completion: Type.Optional(Type.Enum(['auto', 'response'], { type: 'string', default: 'auto' })),
+    timeout: Type.Optional(Duration),
+    redirects: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_REDIRECTS })),
+    retryStatuses: Type.Optional(Statuses),
   },
   { title: 'HttpTarget', description: describe('http') },
 );

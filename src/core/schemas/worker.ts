@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { MAX_SECRETS_OF_CALL } from '../secret.js';
 import { ALL_QUEUES } from '../wire.js';
 import { AttemptResult } from './attempt.js';
 import { Rate, RateView } from './limits.js';
@@ -118,7 +119,21 @@ const Assignment = Type.Object(
       Type.String({ description: 'The context of the trace that the submission was part of.' }),
     ),
     dueAt: Type.Optional(
-      Type.String({ format: 'date-time', description: 'When the attempt was due; only with `traceparent`.' }),
+      Type.String({
+        format: 'date-time',
+        description: 'When the attempt was due; only with `traceparent` and for http targets.',
+      }),
+    ),
+    receiverToken: Type.Optional(
+      Type.String({
+        description:
+          'For the receiver of an http call: opens the routes that report about this attempt, nothing else.',
+      }),
+    ),
+    delivery: Type.Optional(
+      Type.Literal('at-most-once', {
+        description: 'Only for http targets that must be called at most once.',
+      }),
     ),
   },
   { title: 'Assignment' },
@@ -140,6 +155,28 @@ export const ReportRequest = strict(
 export const ReportAnswer = Type.Object(
   { epoch: Type.Integer(), accepted: Type.Array(Type.String()), stale: Type.Array(Type.String()) },
   { title: 'ReportAnswer' },
+);
+
+/** Which secrets a worker needs for the call of an attempt. Over the network, the attempt's own token must be there. */
+export const SecretsRequest = strict(
+  {
+    jobId: Id,
+    fence: Fence,
+    token: line(12_288),
+    names: Type.Array(Name, { maxItems: MAX_SECRETS_OF_CALL, uniqueItems: true }),
+  },
+  { title: 'SecretsRequest' },
+);
+
+/** Secrets for one call. */
+export const SecretsAnswer = Type.Object(
+  {
+    values: Type.Record(Type.String(), Type.String()),
+    signing: Type.Array(
+      Type.String({ description: 'A secret with which to sign the call; all of them do, the newest first.' }),
+    ),
+  },
+  { title: 'SecretsAnswer' },
 );
 
 /** A worker as the API shows it. */

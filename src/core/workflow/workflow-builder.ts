@@ -1,10 +1,16 @@
-import { buildOpenSubmission, buildSubmission, type TaskOrName } from '../build-submission.js';
+import {
+  type AnyTaskOrName,
+  buildOpenSubmission,
+  buildSubmission,
+  isCall,
+  type TaskOrName,
+} from '../build-submission.js';
 import type { Duration } from '../duration.js';
 import { invalid, PunctualError, pointerStep } from '../errors.js';
 import { NAME_PATTERN, NAME_RULE } from '../job.js';
 import { checkOptions, type OptionNames } from '../known-options.js';
 import { checkRetry } from '../nested-options.js';
-import type { AnyTask, TaskDefaults } from '../task.js';
+import type { TaskDefaults } from '../task.js';
 import { TASK_DEFAULTS } from '../task.js';
 import {
   type EventWait,
@@ -265,11 +271,10 @@ class Graph implements WorkflowBuilder, StepSpawner {
     checkRetry('run()', options.retry);
     const { name, after, runIf, ...job } = options;
     const { payload, steps } = writeInput(input, this);
+    const given = task as AnyTaskOrName;
     const build = () =>
-      steps.size > 0
-        ? buildOpenSubmission(task as AnyTask | string, payload, job)
-        : buildSubmission(task as AnyTask | string, payload, job);
-    const called = typeof task === 'string' ? task : task.name;
+      steps.size > 0 ? buildOpenSubmission(given, payload, job) : buildSubmission(given, payload, job);
+    const called = typeof given === 'string' ? given : isCall(given) ? given.type : given.name;
     return this.#add(name, called, { after: this.#edges(after, steps), runIf, build });
   }
 

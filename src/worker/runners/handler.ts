@@ -10,6 +10,7 @@ const DEFAULT_QUEUE = 'default';
 /** Runs handlers, which are functions of this process, by the names of their tasks. */
 export class HandlerRunner implements Runner {
   readonly target = 'handler';
+  readonly runsUserCode = true;
   readonly tasks: readonly string[];
   readonly queues: readonly string[];
   readonly definitions: readonly (TaskDefinition & { readonly name: string })[];

@@ -106,9 +106,11 @@ function* order(seen: Seen, { name }: WorkflowRecord, steps: readonly Step[]): G
   }
 }
 
-/** When the handler of the attempt on record returned; null if none did. */
+/** When the handler returned whose result is on record; null if none is. One that was timed out may return long after. */
 function lastReturn(seen: Seen, { id, attempts }: JobRecord): number | null {
-  const fence = attempts.at(-1)?.fence;
+  const last = attempts.at(-1);
+  if (last?.outcome !== 'succeeded') return null;
+  const { fence } = last;
   const end = seen.endsByJob.get(id)?.find((each) => each.fence === fence && each.result === 'returned');
   return end?.at ?? null;
 }

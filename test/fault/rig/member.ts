@@ -90,12 +90,15 @@ export class Member {
     return this.ended;
   }
 
-  /** Asks it to stop, and makes it after a while. */
+  /** Asks it to stop, and makes it after a while, which counts as if it had ended by itself. */
   async stop(patienceMs = 15_000): Promise<number> {
     this.expectEnd();
     this.#child.kill('SIGTERM');
     this.resume();
-    const enough = setTimeout(() => this.#child.kill('SIGKILL'), patienceMs);
+    const enough = setTimeout(() => {
+      this.expectEnd(false);
+      this.#child.kill('SIGKILL');
+    }, patienceMs);
     return this.ended.finally(() => clearTimeout(enough));
   }
 

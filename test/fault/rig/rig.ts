@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -103,7 +104,7 @@ export class Rig {
       folder: this.folder,
       apiKey: () => this.apiKey,
       onDeath: (death) => this.deaths.push(death),
-      environment: { ...timings(settings), ...environment },
+      environment: { ...configuration(settings), ...environment },
       clockOf: (slot) => this.#clockOf(slot),
       direct,
     };
@@ -129,7 +130,8 @@ export class Rig {
   }
 }
 
-function timings(settings: Settings): Record<string, string> {
+/** The configuration of all nodes. */
+function configuration(settings: Settings): Record<string, string> {
   return {
     PUNCTUAL_LEASE_TTL: `${settings.leaseTtlMs}ms`,
     PUNCTUAL_HEARTBEAT_INTERVAL: `${settings.heartbeatMs}ms`,
@@ -137,6 +139,7 @@ function timings(settings: Settings): Record<string, string> {
     PUNCTUAL_LOG_LEVEL: 'info',
     // A long run uses more sets than a tenant may by default; that quota is tested elsewhere.
     PUNCTUAL_MAX_LABEL_SETS: '1000000',
+    PUNCTUAL_SECRET_KEY: randomBytes(32).toString('hex'),
     PUNCTUAL_TEST: '1',
   };
 }

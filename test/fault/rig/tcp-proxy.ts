@@ -30,6 +30,8 @@ interface Link {
 /** A TCP proxy on a port of its own, in front of one address that may change. */
 export class TcpProxy {
   readonly #links = new Set<Link>();
+  /** What a slow link has yet to deliver, by receiver. */
+  readonly #delayed = new Map<Socket, Buffer[]>();
   readonly #listener: Server;
   #state: LinkState = { kind: 'open' };
   #hits = 0;
@@ -116,15 +118,24 @@ export class TcpProxy {
 
   #pass(from: Socket, to: Socket, chunk: Buffer): void {
     const state = this.#state;
-    if (state.kind === 'slow') {
-      this.#hits += 1;
-      setTimeout(() => to.write(chunk), state.delayMs);
-      return;
-    }
-    if (!to.write(chunk)) {
+    const isSlow = state.kind === 'slow';
+    if (isSlow) this.#hits += 1;
+    // A link that has become fast again must not deliver this before what is still on its way.
+    if (isSlow || this.#delayed.has(to)) this.#delay(to, chunk, isSlow ? state.delayMs : 0);
+    else if (!to.write(chunk)) {
       from.pause();
       to.once('drain', () => from.resume());
     }
+  }
+
+  #delay(to: Socket, chunk: Buffer, delayMs: number): void {
+    const waiting = this.#delayed.get(to) ?? [];
+    waiting.push(chunk);
+    this.#delayed.set(to, waiting);
+    setTimeout(() => {
+      to.write(waiting.shift()!);
+      if (waiting.length === 0) this.#delayed.delete(to);
+    }, delayMs);
   }
 
   #end(link: Link): void {

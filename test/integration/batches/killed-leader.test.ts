@@ -41,7 +41,7 @@ it('a leader that is killed while batches start has started all members of a bat
         headers: { authorization: `Bearer ${key}`, ...type },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       });
-      if (!answer.ok) throw new Error(await answer.text());
+      if (!answer.ok) throw new Error(`${await answer.text()}\n${server.stderr}`);
       return (await answer.json()) as T;
     };
     return { server, url: url!, ask };

@@ -46,3 +46,23 @@ it('a new leader ends a batch all of whose members have ended while it waited', 
   const node = await nodeForTest({ database });
   expect(await endedBatch(node, batch.id)).toMatchObject({ state: 'cancelled' });
 });
+
+it('a new leader starts no batch on a worker that it has not heard of', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const before = await TestNode.start({ database });
+  const silent = await ProtocolWorker.register(before, { slots: 2 });
+  await before.stop();
+
+  const node = await nodeForTest({ database });
+  const live = await ProtocolWorker.register(node, { slots: 2 });
+  await submitBatch(node, 2);
+  while (live.held.size < 2) await live.claim(2);
+  for (const job of live.held.values()) await live.succeed(job);
+
+  const large = await submitBatch(node, 4);
+  const heartbeat = { epoch: 0, running: [] };
+  await node.get('POST', `/v1/workers/${silent.id}/heartbeat`, { body: heartbeat });
+  while (live.held.size < 2) await live.claim(2);
+  expect(await node.get('GET', `/v1/batches/${large.id}`)).toMatchObject({ state: 'running' });
+});

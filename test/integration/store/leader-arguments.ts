@@ -133,6 +133,8 @@ export async function leaderArguments(
     'pause-cluster': [true],
     'publish-limits': [1_000, 1_000],
     'pause-queue': [TENANT, 'default', true],
+    'limit-origin': [TENANT, 'https://new.example.com', 5, 10, 1_000, 4, now],
+    'unlimit-origin': [TENANT, 'https://example.com'],
     'limit-queue': [TENANT, 'default', now, 2, 5, 3, 10, 1_000, 4],
     'save-buckets': [[jobs.queue], [now], [3], ['limited'], [now], [0]],
     'add-tenant': ['another', 'Another', now, 1, ...Array(9).fill(null)],

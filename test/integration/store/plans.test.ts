@@ -62,6 +62,13 @@ import type { TermKey } from '../../../src/store/leader-statement.js';
 import { listFound } from '../../../src/store/list-jobs.js';
 import { Names, requireNames } from '../../../src/store/names.js';
 import { judgeOccurrences, nextJudgement, readLedger } from '../../../src/store/occurrences.js';
+import { OriginBuckets } from '../../../src/store/origin-buckets.js';
+import {
+  findOriginLimits,
+  limitOrigin,
+  listOriginLimits,
+  unlimitOrigin,
+} from '../../../src/store/origin-limits.js';
 import {
   admitJobs,
   changeLater,
@@ -74,6 +81,7 @@ import {
   redriveJobs,
   unchanged,
 } from '../../../src/store/place-jobs.js';
+import { readNeeds } from '../../../src/store/queues.js';
 import {
   BEFORE_ALL_SEGMENTS,
   findSegments,
@@ -97,6 +105,7 @@ import {
   readWait,
   readWorkflow,
 } from '../../../src/store/read-workflows.js';
+import { countByMasterKey } from '../../../src/store/rekey-secrets.js';
 import { readGraphSteps, reopenSteps } from '../../../src/store/reopen-steps.js';
 import { replaceJobs } from '../../../src/store/replace-jobs.js';
 import {
@@ -109,6 +118,8 @@ import {
   readDueSchedules,
   readSchedule,
 } from '../../../src/store/schedules.js';
+import { listSecrets, readSealedSecrets, readTarget } from '../../../src/store/secrets.js';
+import { listSigningSecrets, readSealedSigningSecrets } from '../../../src/store/signing-secrets.js';
 import { startBatch, voidBatch } from '../../../src/store/start-batch.js';
 import {
   addEvent,
@@ -332,6 +343,9 @@ const NAMED = {
   needs: { target: 'handler', handler: 'greet', labels: {} },
 } as const;
 
+const ORIGIN = { tenant: TENANT, origin: 'https://example.com' };
+const CALLED = { ...NAMED, needs: { target: 'http', handler: 'https://example.com', labels: {} } } as const;
+
 async function keyed(id = JOB_OF_KEYS): Promise<NewJob> {
   const job = await shard.newJob({ key: 'key-4' });
   return { ...job, row: { ...job.row, id } };
@@ -340,6 +354,15 @@ async function keyed(id = JOB_OF_KEYS): Promise<NewJob> {
 /** Every statement that runs once per batch of jobs, per request about one job, or per second. */
 const HOT: Readonly<Record<string, Run>> = {
   'add-queues, find-queues, add-needs, find-needs': (db) => new Names(db).resolve([NAMED], 0),
+  'read-target': (db) => readTarget(db, TENANT, ID),
+  'read-sealed-secrets': (db) => readSealedSecrets(db, TENANT, ['a', 'b']),
+  'read-sealed-signing-secrets': (db) => readSealedSigningSecrets(db, TENANT, 0),
+  'count-secrets-by-key, count-signing-secrets-by-key': (db) => countByMasterKey(db),
+  'count-origins': (db) => new OriginBuckets(db, 10, async () => []).assign([CALLED]),
+  'find-origin-limits': (db) => findOriginLimits(db, TENANT, 'https://example.com'),
+  'limit-origin': (db) => limitOrigin(db, TERM, ORIGIN, { concurrency: 1, rate: null }, 0),
+  'unlimit-origin': (db) => unlimitOrigin(db, TERM, TENANT, 'https://example.com'),
+  'read-needs': (db) => readNeeds(db, [1]),
   'take-room': (db) => takeRoom(db, TENANT, { live: 1, later: 0 }),
   'add-usage': (db) => addUsage(db, [{ tenant: TENANT, live: 1, later: 0 }]),
   'add-usage-of-one': (db) => addUsageOfOne(db, { tenant: TENANT, live: 1, later: 0 }),
@@ -386,7 +409,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'list-api-keys-of-tenant': (db) => listKeys(db, TENANT, null, 10),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
   'find-answer': (db) => findAnswer(db, TENANT, 'key-4', 0),
-  'read-edges, read-sources': (db) => readPortion(db, [END_OF_STEP], 100),
+  'read-edges, read-sources, read-workflows-of-ends': (db) => readPortion(db, [END_OF_STEP], 100),
   'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
   'hold-workflow': (db) => holdWorkflow(db, TERM, TENANT, ID, true),
   'park-steps': (db) => parkSteps(db, TERM, [ID]),
@@ -574,11 +597,14 @@ const WALLED: Readonly<Record<string, Run>> = {
   'read-ledger': (db) => readLedger(db, ID, LEDGER, 0),
   'read-member-ids': (db) => readMemberIds(db, TENANT, ID),
   'list-batches': (db) => listBatches(db, TENANT, ID, { states: null }, PORTION),
+  'list-origin-limits': (db) => listOriginLimits(db, TENANT, '', 10),
   'list-workflows': (db) => listWorkflows(db, TENANT, ID, 10),
   'list-workflow-definitions': (db) => listDefinitions(db, TENANT, '', PORTION),
   'list-definition-versions': (db) => listVersions(db, TENANT, 'd'),
   'read-workflow-definition': (db) => readDefinition(db, TENANT, 'd'),
   'read-step-ids': (db) => readStepIds(db, TENANT, ID),
+  'list-secrets': (db) => listSecrets(db, TENANT, '', PORTION),
+  'list-signing-secrets': (db) => listSigningSecrets(db, TENANT, 0),
   'list-tasks': (db) => listTasks(db, TENANT, '', PORTION),
   'find-task': (db) => findTask(db, TENANT, 'greet'),
   'list-audit-of-one': (db) => listNewest(db, { tenant: TENANT }, ID, PORTION),

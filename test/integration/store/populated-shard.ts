@@ -144,6 +144,11 @@ async function populateWorkflow(
     [uuidv7(now), TENANT, now],
   );
   await shard.pool.query(
+    `INSERT INTO punctual.origin_limits (tenant, origin, concurrency, changed_at)
+     VALUES ($1, 'https://example.com', 1, 0)`,
+    [TENANT],
+  );
+  await shard.pool.query(
     `INSERT INTO punctual.workflow_definitions (tenant, name, version, jobs, on_failure, running, digest, bytes, steps,
        created_at, created_by, replaced_at)
      VALUES ($1, 'd', 1, '{}', 'stop', 'finish', '', 2, 1, 0, 'test', 0)`,

@@ -224,6 +224,16 @@ it('a lease connection that is ended costs the term, and a new one begins soon',
   expect([leader, standby].filter(({ leadership }) => leadership.current)).toHaveLength(1);
 });
 
+it('a lease that is lost can be looked at, and is followed by a later term', async () => {
+  const [leader, standby] = await startTwo();
+  const old = leader.leadership.current!;
+  await shard.pool.query('DELETE FROM punctual.leases');
+  expect(await lookAtLease(shard.pool, SHARD)).toMatchObject({ epoch: 0, holder: '', expired: true });
+  standby.leadership.look();
+  await standby.terms.times(1);
+  expect(standby.leadership.current!.epoch).toBeGreaterThan(old.epoch);
+});
+
 it('behind a pooler no session stands for the node: only expiry ends its term', async () => {
   const databaseUrl = await behindPooler();
   const pooled = startCandidate('node-a', LONG_TTL_MS, { databaseUrl });

@@ -1,0 +1,218 @@
+import { parseDuration } from '../../core/duration.js';
+import { messageOf, PunctualError } from '../../core/errors.js';
+import { DEFAULT_CALL_TIMEOUT_MS, secretNamesOf } from '../../core/http-target.js';
+import type { HttpTarget } from '../../core/job.js';
+import { type JobContext, PermanentError } from '../../core/task.js';
+import type { Assignment } from '../../core/wire.js';
+import { HANDED_ON } from '../attempt-result.js';
+import { monotonic } from '../worker-clock.js';
+import { AddressGuard } from './http/address-guard.js';
+import { AddressResolver, type LookUp } from './http/address-resolver.js';
+import type { CallAnswer } from './http/answer-reader.js';
+import { excerptOf, headerOf, mostBodyBytes, resultOfAnswer } from './http/call-answer.js';
+import { CallDeadline } from './http/call-deadline.js';
+import { CallError, noAnswer } from './http/call-error.js';
+import { type CallRequest, redactionOf, redirected, requestOf } from './http/call-request.js';
+import { type CallSecrets, GatewaySecrets } from './http/call-secrets.js';
+import { Connections } from './http/connections.js';
+import { type Dial, guardedConnector } from './http/connector.js';
+import type { Redaction } from './http/redaction.js';
+import { retryAfterMs } from './http/retry-after.js';
+import type { Runner, RunnerHost } from './runner.js';
+
+/** How much of the body of an answer that was not expected goes into the error. */
+const ERROR_BODY_BYTES = 8 * 1_024;
+const ERROR_EXCERPT = 512;
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+const RETRIED: readonly number[] = [408, 425, 429];
+
+/** Parts that tests replace. */
+export interface HttpRunnerParts {
+  readonly lookUp?: LookUp;
+  readonly dial?: Dial;
+  readonly secrets?: CallSecrets;
+}
+
+/** What the runner has once it is part of a worker. */
+interface Opened {
+  readonly connections: Connections;
+  readonly secrets: CallSecrets;
+  readonly publicUrl: string | undefined;
+  readonly maxResultBytes: number;
+}
+
+/** Calls the URLs of http targets. */
+export class HttpRunner implements Runner {
+  readonly target = 'http';
+  readonly runsUserCode = false;
+  readonly tasks: readonly string[] = [];
+  readonly queues: readonly string[] = [];
+  readonly #parts: HttpRunnerParts;
+  #opened: Opened | undefined;
+
+  constructor(parts: HttpRunnerParts = {}) {
+    this.#parts = parts;
+  }
+
+  open({ gateway, session, options, urls }: RunnerHost): void {
+    const { lookUp, dial, secrets } = this.#parts;
+    const connector = guardedConnector({
+      resolver: new AddressResolver(lookUp),
+      guard: new AddressGuard(options.allowAddresses),
+      ...(dial && { dial }),
+    });
+    this.#opened = {
+      connections: new Connections(connector),
+      secrets: secrets ?? new GatewaySecrets({ gateway, session, now: () => monotonic.now() }),
+      publicUrl: options.publicUrl ?? urls[0],
+      maxResultBytes: options.maxResultBytes,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#opened?.connections.close();
+  }
+
+  async run(assignment: Assignment, context: JobContext): Promise<unknown> {
+    const { target } = assignment;
+    if (target.type !== 'http') {
+      throw new PermanentError(`A ${target.type} target was given to the runner of http targets.`);
+    }
+    const opened = this.#opened;
+    if (!opened) throw new PunctualError('INTERNAL', 'The runner of http targets is not part of a worker.');
+    const asked = parseDuration(target.timeout ?? '') ?? DEFAULT_CALL_TIMEOUT_MS;
+    const deadline = new CallDeadline(Math.min(asked, assignment.timeoutMs), context.signal);
+    try {
+      return await new Call(opened, assignment, target, deadline).make(context.traceparent);
+    } finally {
+      deadline.release();
+    }
+  }
+}
+
+/** One call, with the redirects that it follows. */
+class Call {
+  #redaction: Redaction | undefined;
+
+  constructor(
+    private readonly opened: Opened,
+    private readonly assignment: Assignment,
+    private readonly target: HttpTarget,
+    private readonly deadline: CallDeadline,
+  ) {}
+
+  async make(traceparent: string | undefined): Promise<unknown> {
+    try {
+      let request = await this.#firstRequest(traceparent);
+      for (let hops = this.target.redirects ?? 0; ; hops -= 1) {
+        const answer = await this.#send(request, hops);
+        const location = hops > 0 ? redirectIn(answer) : undefined;
+        if (location === undefined) return this.#end(request, answer);
+        request = redirected(request, answer.statusCode, location);
+      }
+    } catch (thrown) {
+      throw this.#failure(thrown);
+    }
+  }
+
+  async #firstRequest(traceparent: string | undefined): Promise<CallRequest> {
+    const { assignment, target, opened } = this;
+    const { origin } = new URL(target.url);
+    const names = secretNamesOf(target);
+    const secrets = await this.deadline.within(opened.secrets.resolve(assignment, names, origin));
+    this.#redaction = redactionOf(secrets, assignment);
+    return requestOf(target, {
+      ...{ assignment, secrets, publicUrl: opened.publicUrl, now: Date.now() },
+      traceparent: traceparent ?? assignment.traceparent,
+    });
+  }
+
+  #send(request: CallRequest, hops: number): Promise<CallAnswer> {
+    const isFresh = this.assignment.delivery === 'at-most-once';
+    const { connections, maxResultBytes } = this.opened;
+    return connections.send(request, isFresh, this.deadline, (statusCode, headers) => {
+      if (this.#isHandedOn(statusCode)) return null;
+      if (hops > 0 && redirectIn({ statusCode, headers }) !== undefined) return null;
+      return this.#isGood(statusCode) ? mostBodyBytes(maxResultBytes) : ERROR_BODY_BYTES;
+    });
+  }
+
+  #isHandedOn(status: number): boolean {
+    return status === 202 && (this.target.completion ?? 'auto') === 'auto';
+  }
+
+  #isGood(status: number): boolean {
+    const { expect } = this.target;
+    return expect ? expect.includes(status) : status >= 200 && status < 300;
+  }
+
+  /** What the answer means: a result, a report that will come later, or a failure. */
+  #end(request: CallRequest, answer: CallAnswer): unknown {
+    const { statusCode: status } = answer;
+    if (this.#isHandedOn(status)) return HANDED_ON;
+    const redaction = this.#redaction!;
+    if (this.#isGood(status)) return resultOfAnswer(answer, redaction, this.opened.maxResultBytes);
+    const pauseMs = retryAfterMs(headerOf(answer, 'retry-after'), Date.now());
+    const excerpt = excerptOf(answer.body, redaction, ERROR_EXCERPT);
+    throw statusError(request, status, pauseMs, excerpt, this.target.retryStatuses);
+  }
+
+  /** A failure as it is reported: nothing in it may be kept secret. */
+  #failure(thrown: unknown): unknown {
+    const { deadline, target } = this;
+    if (deadline.isStopped) return deadline.reason;
+    const { origin } = new URL(target.url);
+    if (deadline.isOver) return timeoutError(deadline, origin);
+    const error = thrown instanceof CallError ? thrown : transportError(thrown, origin);
+    const { code, message, retryable, retryAfterMs: after, origin: report } = error;
+    const redacted = this.#redaction?.text(message) ?? message;
+    return new CallError(code, redacted, { retryable, retryAfterMs: after, origin: report });
+  }
+}
+
+/** Where the answer redirects to, if it does. */
+function redirectIn(answer: Pick<CallAnswer, 'statusCode' | 'headers'>): string | undefined {
+  return REDIRECTS.includes(answer.statusCode) ? headerOf(answer, 'location') : undefined;
+}
+
+/** The time was up; only a call that was made says something about its origin. */
+function timeoutError({ phase, ms }: CallDeadline, origin: string): CallError {
+  if (phase === 'answer') return noAnswer('HTTP_TIMEOUT', `${origin} did not answer within ${ms} ms.`);
+  const missing =
+    phase === 'turn' ? `No call to ${origin} was possible` : 'No node gave the secrets of the call';
+  return new CallError('HTTP_TIMEOUT', `${missing} within ${ms} ms.`, { retryable: true });
+}
+
+/** An answer whose status was not expected. */
+function statusError(
+  { method, url }: CallRequest,
+  status: number,
+  pauseMs: number | undefined,
+  excerpt: string,
+  retryStatuses: readonly number[] | undefined,
+): CallError {
+  const isTrouble = status >= 500;
+  const retryable = retryStatuses ? retryStatuses.includes(status) : isTrouble || RETRIED.includes(status);
+  const asksForPause = status === 429 || status === 503;
+  const origin = {
+    ...(asksForPause && pauseMs !== undefined && { pauseMs }),
+    ...(isTrouble && { isDown: true }),
+    ...(status === 410 && { isGone: true }),
+  };
+  // A query may hold what is not for every reader of the job.
+  const said = `${method} ${url.origin}${url.pathname} answered ${status}`;
+  return new CallError(`HTTP_STATUS_${status}`, excerpt === '' ? `${said}.` : `${said}: ${excerpt}`, {
+    retryable,
+    retryAfterMs: retryable ? pauseMs : undefined,
+    origin: Object.keys(origin).length === 0 ? undefined : origin,
+  });
+}
+
+/** No answer arrived, or not all of it. */
+function transportError(thrown: unknown, origin: string): CallError {
+  const { code } = (thrown ?? {}) as { code?: unknown };
+  const text = typeof code === 'string' ? code : '';
+  const isTls = /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|EPROTO)/.test(text);
+  const what = isTls ? 'HTTP_TLS' : 'HTTP_NO_ANSWER';
+  return noAnswer(what, `${origin} gave no answer: ${messageOf(thrown)}.`);
+}

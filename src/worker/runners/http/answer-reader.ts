@@ -1,0 +1,102 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
+
+/** What was read of an answer's body. */
+export interface ReadBody {
+  readonly bytes: Buffer;
+  /** Whether there was more. */
+  readonly isCut: boolean;
+}
+
+/** An answer, as far as it was wanted. */
+export interface CallAnswer {
+  readonly statusCode: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: ReadBody;
+}
+
+/** The most bytes of the body that are wanted; null if the answer is complete without it. */
+export type BodyLimit = (statusCode: number, headers: IncomingHttpHeaders) => number | null;
+
+interface AnswerListener {
+  onAnswer(answer: CallAnswer): void;
+  onFailure(error: unknown): void;
+  /** The connection has nothing to do with the call any more. */
+  onOver(): void;
+}
+
+const NOTHING: ReadBody = { bytes: Buffer.alloc(0), isCut: false };
+const UNWANTED = new Error('The rest of the answer is not wanted.');
+
+/**
+ * Reads the answer to one request up to a number of bytes. What comes after them is not waited for, and its connection is given
+ * up. It is a handler of undici and not a stream, which would cost several times as much for a small answer.
+ */
+export class AnswerReader implements Dispatcher.DispatchHandler {
+  readonly #limitOf: BodyLimit;
+  readonly #listener: AnswerListener;
+  readonly #pieces: Buffer[] = [];
+  #controller: Dispatcher.DispatchController | undefined;
+  #givenUp: { readonly reason: unknown } | undefined;
+  #statusCode = 0;
+  #headers: IncomingHttpHeaders = {};
+  #length = 0;
+  #maxBytes = 0;
+
+  constructor(limitOf: BodyLimit, listener: AnswerListener) {
+    this.#limitOf = limitOf;
+    this.#listener = listener;
+  }
+
+  /** Tells of a failure at once, and lets go of the connection as soon as that is possible. */
+  giveUp(reason: unknown): void {
+    this.#givenUp ??= { reason };
+    this.#listener.onFailure(reason);
+    this.#controller?.abort(UNWANTED);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // undici does not let go of a request that waits for its connection.
+    if (this.#givenUp) controller.abort(UNWANTED);
+    else this.#controller = controller;
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    statusCode: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    this.#statusCode = statusCode;
+    this.#headers = headers;
+    const maxBytes = this.#limitOf(statusCode, headers);
+    this.#maxBytes = maxBytes ?? 0;
+    if (maxBytes !== null) return;
+    this.#listener.onAnswer({ statusCode, headers, body: NOTHING });
+    if (headers['content-length'] !== '0') controller.abort(UNWANTED);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+    this.#pieces.push(piece);
+    this.#length += piece.length;
+    if (this.#length <= this.#maxBytes) return;
+    this.#answer(true);
+    controller.abort(UNWANTED);
+  }
+
+  onResponseEnd(): void {
+    this.#answer(false);
+    this.#listener.onOver();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#listener.onFailure(error);
+    this.#listener.onOver();
+  }
+
+  #answer(isCut: boolean): void {
+    const [first, second] = this.#pieces;
+    const bytes = second === undefined ? (first ?? NOTHING.bytes) : Buffer.concat(this.#pieces);
+    const body = { bytes: isCut ? bytes.subarray(0, this.#maxBytes) : bytes, isCut };
+    this.#listener.onAnswer({ statusCode: this.#statusCode, headers: this.#headers, body });
+  }
+}

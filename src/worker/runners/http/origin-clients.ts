@@ -1,0 +1,134 @@
+import type { Client } from 'undici';
+import type { CallDeadline } from './call-deadline.js';
+
+/** Origins that nothing has called for so long are forgotten. */
+const FORGET_AFTER_MS = 10_000;
+
+interface OriginClientsOptions {
+  readonly open: (origin: string) => Client;
+  /** The most calls to one origin at a time. */
+  readonly most: number;
+  /** How long a client is used. */
+  readonly ttlMs: number;
+  /** Monotonic, in milliseconds. */
+  readonly now: () => number;
+}
+
+/** A client that has no other call, until it is given back. */
+export interface Place {
+  readonly client: Client;
+  giveBack(): void;
+}
+
+interface KeptClient {
+  readonly client: Client;
+  readonly openedAt: number;
+}
+
+interface Origin {
+  inside: number;
+  /** Those without a call; the last one was used last, and its connection is the likeliest to be open. */
+  readonly free: KeptClient[];
+  /** Calls that wait for a place, in the order of arrival. */
+  readonly waiting: Set<() => void>;
+  usedAt: number;
+}
+
+/**
+ * The clients of all origins. It bounds the calls to one origin at a time, because undici does not let go of what waits in its own
+ * queue when the time of a call is up; so nothing ever waits there. It is no pool of undici because that looks at every one of
+ * its connections for each call.
+ */
+export class OriginClients {
+  readonly #options: OriginClientsOptions;
+  readonly #origins = new Map<string, Origin>();
+  readonly #all = new Set<Client>();
+  #sweeping: NodeJS.Timeout | undefined;
+
+  constructor(options: OriginClientsOptions) {
+    this.#options = options;
+  }
+
+  /** Waits for a place among the calls to an origin; rejects when the call must end. */
+  async enter(name: string, deadline: CallDeadline): Promise<Place> {
+    const origin = this.#find(name);
+    if (origin.inside < this.#options.most) origin.inside += 1;
+    else await turnIn(origin, deadline);
+    const kept = this.#clientOf(origin, name);
+    let isInside = true;
+    const giveBack = () => {
+      if (isInside) this.#leave(origin, kept);
+      isInside = false;
+    };
+    return { client: kept.client, giveBack };
+  }
+
+  /** Ends what is under way, too. */
+  async close(): Promise<void> {
+    clearTimeout(this.#sweeping);
+    await Promise.all(Array.from(this.#all, (client) => client.destroy()));
+  }
+
+  #find(name: string): Origin {
+    const known = this.#origins.get(name);
+    if (known) return known;
+    const origin = { inside: 0, free: [], waiting: new Set<() => void>(), usedAt: this.#options.now() };
+    this.#origins.set(name, origin);
+    this.#sweepLater();
+    return origin;
+  }
+
+  #clientOf(origin: Origin, name: string): KeptClient {
+    const { now, ttlMs, open } = this.#options;
+    const at = now();
+    for (let kept = origin.free.pop(); kept; kept = origin.free.pop()) {
+      if (at - kept.openedAt < ttlMs) return kept;
+      this.#end(kept);
+    }
+    const client = open(name);
+    this.#all.add(client);
+    return { client, openedAt: at };
+  }
+
+  #leave(origin: Origin, kept: KeptClient): void {
+    origin.free.push(kept);
+    origin.usedAt = this.#options.now();
+    const [next] = origin.waiting;
+    // The place passes to whoever has waited longest.
+    if (next) {
+      origin.waiting.delete(next);
+      next();
+    } else origin.inside -= 1;
+  }
+
+  /** Runs only while there are origins to forget. */
+  #sweepLater(): void {
+    this.#sweeping ??= setTimeout(() => this.#sweep(), FORGET_AFTER_MS).unref();
+  }
+
+  #sweep(): void {
+    this.#sweeping = undefined;
+    const before = this.#options.now() - FORGET_AFTER_MS;
+    for (const [name, { inside, free, usedAt }] of this.#origins) {
+      if (inside > 0 || usedAt > before) continue;
+      for (const kept of free) this.#end(kept);
+      this.#origins.delete(name);
+    }
+    if (this.#origins.size > 0) this.#sweepLater();
+  }
+
+  #end({ client }: KeptClient): void {
+    this.#all.delete(client);
+    client.destroy().catch(() => undefined);
+  }
+}
+
+function turnIn(origin: Origin, deadline: CallDeadline): Promise<void> {
+  return new Promise((resolve, reject) => {
+    origin.waiting.add(resolve);
+    deadline.listen((reason) => {
+      // Whoever was given a place just now goes on, and gives it back.
+      if (origin.waiting.delete(resolve)) reject(reason);
+    });
+  });
+}
