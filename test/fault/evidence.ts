@@ -15,7 +15,7 @@ export async function keepEvidence(
   const evidence = join(folder, 'evidence');
   mkdirSync(evidence, { recursive: true });
   const { submissions, effects, faults, audit, jobs, answers, probes, leases, deaths, ...others } = history;
-  const { workflows, batches, ...rest } = others;
+  const { workflows, batches, callReports, ...rest } = others;
   writeFileSync(join(evidence, 'run.json'), JSON.stringify({ ...rest, violations }, null, 2));
   const streams = {
     submissions,
@@ -29,6 +29,7 @@ export async function keepEvidence(
     deaths,
     workflows,
     batches,
+    callReports,
   };
   for (const [name, rows] of Object.entries(streams)) {
     const file = createWriteStream(join(evidence, `${name}.jsonl`));

@@ -12,9 +12,9 @@ export function brokenBy({ from, to, broken }: FaultRecord): Span | null {
   return broken === undefined ? { from, to } : broken;
 }
 
-/** Whether a fault hit more than workers and what they send. */
+/** Whether a fault hit more than workers, what they send and whom they call. */
 export function hitsScheduler({ targets }: FaultRecord): boolean {
-  return targets.some((target) => !/^w\d/.test(target));
+  return targets.some((target) => !/^(w\d|sink)/.test(target));
 }
 
 /** Whether something that the scheduler stands on was broken in a time, or so shortly before it that it still mattered. */

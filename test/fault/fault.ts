@@ -6,7 +6,7 @@ import type { Scene } from './scene.js';
  * Faults of one lane follow each other, those of different lanes overlap: a worker may die during a failover, but
  * of three nodes one is always left.
  */
-export type Lane = 'nodes' | 'links' | 'database' | 'workers' | 'reports' | 'load';
+export type Lane = 'nodes' | 'links' | 'database' | 'workers' | 'reports' | 'receiver' | 'load';
 
 /** What a fault did, as far as observers saw it. */
 export type Injected = Omit<FaultRecord, 'kind' | 'from' | 'to'>;

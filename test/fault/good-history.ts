@@ -15,6 +15,7 @@ const ORDER: Order = {
   ...{ n: 1, workMs: 0, failures: 0, blocking: false, maxAttempts: 4, atMostOnce: false },
   ...{ timeoutMs: 60_000, delayMs: 0, key: null },
   ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0, partOf: null },
+  call: null,
 };
 
 export function order(change: Partial<Order>): Order {
@@ -109,7 +110,8 @@ export function goodHistory(): History {
     ...{ scenario: 'planted', seed: 1, submissions },
     settings: {
       ...{ leaseTtlMs: 1_000, heartbeatMs: 200, workerTimeoutMs: 1_000 },
-      ...{ nodes: 3, workers: 2, slots: 10, jobsPerSecond: 10, workflowsPerSecond: 0, batchesPerSecond: 0 },
+      ...{ nodes: 3, workers: 2, slots: 10, jobsPerSecond: 10 },
+      ...{ workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0 },
     },
     effects: [
       ...[start('plain', 1, 1, 'w1.1', 1_010), end('plain', 1, 1, 'w1.1', 1_011)],
@@ -154,7 +156,7 @@ export function goodHistory(): History {
     deaths: [],
     memory: [{ member: 'n1.1', megabytes: 150 }],
     load: { seconds: 1, heldBackSeconds: 0 },
-    ...{ schedules: [schedule], workflows: [], batches: [] },
+    ...{ schedules: [schedule], workflows: [], batches: [], callReports: [] },
     aftermath: { leaders: ['n2.1'], liveNodes: ['n2.1', 'n3.1'], claims: 0, rateBefore: 100, rateAfter: 95 },
   };
 }

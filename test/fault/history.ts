@@ -24,6 +24,7 @@ export interface History {
   readonly schedules: readonly ScheduleRecord[];
   readonly workflows: readonly WorkflowRecord[];
   readonly batches: readonly BatchRecord[];
+  readonly callReports: readonly CallReport[];
   readonly aftermath: Aftermath;
 }
 
@@ -39,6 +40,7 @@ export interface Settings {
   /** Beside the jobs; 0 if the run has none. */
   readonly workflowsPerSecond: number;
   readonly batchesPerSecond: number;
+  readonly callsPerSecond: number;
 }
 
 /** What a job of the load is asked to do. */
@@ -66,6 +68,22 @@ export interface Order {
   readonly bytes: number;
   /** Whether others decide when it starts: the steps before it, or the other members. */
   readonly partOf: 'workflow' | 'batch' | null;
+  /** The call that it makes; null if a handler does its work. */
+  readonly call: CallOrder | null;
+}
+
+/** How the sink treats a call that is to fail: 503, 429, a reset of the connection, or no answer. */
+export type FailedCall = 'error' | 'busy' | 'reset' | 'lost';
+
+/** What a job with an http target asks of the sink. */
+export interface CallOrder {
+  readonly origin: string;
+  /** What becomes of the attempts that are to fail. */
+  readonly failing: FailedCall;
+  /** Whether the sink answers 202, and reports when its work is done. */
+  readonly handsOn: boolean;
+  /** How long one call may take. */
+  readonly timeoutMs: number;
 }
 
 /** One request of the client, with all its jobs: stored as a whole or not at all. */
@@ -81,18 +99,21 @@ export interface Submission {
   readonly ids: readonly string[];
 }
 
-/** A start or an end of a handler, written by the handler itself. */
+/** A start or an end of a handler, written by the handler itself, or of a call, written by the sink. */
 export interface Effect {
   readonly kind: 'start' | 'end';
   readonly job: string;
   readonly n: number;
   readonly fence: number;
-  /** The process that ran it: slot and incarnation, such as `w2.3`. */
+  /** The process that ran it, or made the call: slot and incarnation, such as `w2.3`. */
   readonly worker: string;
   /** Whose worker that is. */
   readonly tenant: string;
   readonly at: number;
-  /** Of an end: whether the handler returned, threw, or was told to stop. */
+  /**
+   * Of an end: whether the handler returned, threw, or was told to stop. The sink has returned when it gave a good answer, and
+   * thrown when it gave a bad one or none.
+   */
   readonly result: 'returned' | 'threw' | 'stopped' | null;
   /** Of a step that refers to the result of another: the number of that one's order, as the payload told it. */
   readonly from: number | null;
@@ -103,7 +124,7 @@ export interface FaultRecord {
   readonly kind: string;
   readonly from: number;
   readonly to: number;
-  /** What was hit: nodes, workers or `postgres`. */
+  /** What was hit: nodes, workers, the sink or `postgres`. */
   readonly targets: readonly string[];
   /** Whether an observer saw it take effect. */
   readonly effective: boolean;
@@ -158,7 +179,7 @@ export interface AuditEntry {
   /** Writes with the same number are of one transaction. */
   readonly tx: number;
   /** `over` is the end of a workflow or a batch. */
-  readonly kind: 'claimed' | 'freed' | 'ended' | 'over' | 'term';
+  readonly kind: 'claimed' | 'handed-on' | 'freed' | 'ended' | 'over' | 'term';
   /** The job, or what is over. */
   readonly job: string | null;
   readonly fence: number | null;
@@ -194,6 +215,16 @@ export interface ReportAnswer {
   readonly fence: number;
   readonly outcome: AttemptOutcome;
   readonly verdict: 'accepted' | 'stale';
+  readonly at: number;
+}
+
+/** What a node answered to the receiver of a call that was handed on. */
+export interface CallReport {
+  readonly job: string;
+  readonly fence: number;
+  readonly outcome: 'succeeded' | 'failed';
+  readonly status: number;
+  readonly code: string;
   readonly at: number;
 }
 

@@ -1,8 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BatchLoad } from './batch-load.js';
+import { CallLoad } from './call-load.js';
 import { check, loadInvariants, type Violation } from './checker.js';
 import type { Fault } from './fault.js';
-import type { Aftermath, FaultRecord, History, JobRecord, ReportAnswer, Settings } from './history.js';
+import type {
+  Aftermath,
+  CallReport,
+  FaultRecord,
+  History,
+  JobRecord,
+  ReportAnswer,
+  Settings,
+} from './history.js';
 import { Load } from './load.js';
 import { monotonic } from './monotonic.js';
 import { Client } from './observers/client.js';
@@ -56,6 +65,7 @@ const RECOVERED_SHARE = 0.95;
 const TELL_EVERY_MS = 5_000;
 /** When more waits than is ordered in this time, the load holds back. */
 const MAX_BACKLOG_SECONDS = 30;
+const REPORTED_WITHIN_MS = 15_000;
 
 /** Runs a scenario: calm, faults under load, calm again, drain; then judges what the observers saw. */
 export async function run(options: RunOptions): Promise<Outcome> {
@@ -71,6 +81,12 @@ export async function run(options: RunOptions): Promise<Outcome> {
   } finally {
     await rig.close();
   }
+}
+
+/** What a receiver was told, in the form of what workers are told; nothing if it was neither taken nor refused as stale. */
+function toAnswer({ job, fence, outcome, status, at }: CallReport): ReportAnswer[] {
+  if (status === 204) return [{ job, fence, outcome, verdict: 'accepted', at }];
+  return status === 409 ? [{ job, fence, outcome, verdict: 'stale', at }] : [];
 }
 
 /** Faults that were not seen to take effect often enough: they have proven nothing. */
@@ -94,6 +110,7 @@ class Run {
   private readonly load: Load;
   private readonly workflows: WorkflowLoad;
   private readonly batches: BatchLoad;
+  private readonly calls: CallLoad;
   private readonly faults: FaultRecord[] = [];
   private readonly pace: Pace;
   private telling = true;
@@ -111,12 +128,14 @@ class Run {
     this.effects = new EffectFiles(rig.folder);
     this.prober = new StaleProber(this.client, this.effects);
     this.memory = new MemoryObserver(() => rig.nodes.map(({ member }) => member));
-    const { jobsPerSecond, workflowsPerSecond, batchesPerSecond } = options.settings;
+    const { jobsPerSecond, workflowsPerSecond, batchesPerSecond, callsPerSecond } = options.settings;
     const isTooMuch = () => this.database.waiting > jobsPerSecond * MAX_BACKLOG_SECONDS;
     this.load = new Load(this.client, this.random.branch(), jobsPerSecond, isTooMuch);
     const { client, load, random } = this;
     this.workflows = new WorkflowLoad(client, load, random.branch(), workflowsPerSecond, isTooMuch);
     this.batches = new BatchLoad(client, load, random.branch(), batchesPerSecond, isTooMuch);
+    const origins = rig.sink?.origins ?? [];
+    this.calls = new CallLoad(client, load, random.branch(), origins, callsPerSecond, isTooMuch);
   }
 
   async history(): Promise<History> {
@@ -128,7 +147,8 @@ class Run {
     const loadBegin = monotonic();
     const schedules = hasSchedules(scenario) ? new ScheduleLoad(this.client, this.database) : null;
     await schedules?.start();
-    for (const load of [this.load, this.workflows, this.batches]) load.start();
+    const loads = [this.load, this.workflows, this.batches, this.calls];
+    for (const load of loads) load.start();
     this.prober.start();
     void this.tell();
     const rateBefore = await this.warmRate();
@@ -142,16 +162,17 @@ class Run {
     await this.settle();
     const rateAfter = await this.recoveredRate(rateBefore);
     const loadSeconds = (monotonic() - loadBegin) / 1_000;
-    const loads = [this.load, this.workflows, this.batches, this.prober];
-    await Promise.all([...loads.map((load) => load.stop()), schedules?.stop()]);
+    await Promise.all([...[...loads, this.prober].map((load) => load.stop()), schedules?.stop()]);
     await this.client.cancelUnservable();
     await this.drained();
     await schedules?.drained();
+    await this.reported();
     const aftermath = await this.aftermath(rateBefore, rateAfter);
     this.telling = false;
     this.memory.stop();
     // What was answered before the tables are read must be in them; what a handler did before, too.
-    const answers = [...this.answers];
+    const callReports = this.rig.sink?.reports() ?? [];
+    const answers = [...this.answers, ...callReports.flatMap(toAnswer)];
     const [audit, jobs] = [await this.database.audit(), await this.database.jobs()];
     const [workflows, batches] = await this.records(jobs);
     const records = (await schedules?.records()) ?? [];
@@ -167,7 +188,7 @@ class Run {
       faults: this.faults,
       answers,
       probes: this.prober.probes.filter(({ job }) => !scheduled.has(job)),
-      ...{ schedules: records, workflows, batches },
+      ...{ schedules: records, workflows, batches, callReports },
       leases: this.database.leases,
       deaths: this.rig.deaths,
       memory: this.memory.peaks,
@@ -239,6 +260,13 @@ class Run {
       least = Math.min(least, left);
       await sleep(100);
     }
+  }
+
+  /** Waits until the sink has its answer to every report, so that what it was told can be compared with the tables. */
+  private async reported(): Promise<void> {
+    const { sink } = this.rig;
+    const deadline = monotonic() + REPORTED_WITHIN_MS;
+    while (sink && monotonic() < deadline && (await sink.state()).pending > 0) await sleep(100);
   }
 
   private async aftermath(rateBefore: number, rateAfter: number): Promise<Aftermath> {

@@ -1,13 +1,14 @@
 import type { Settings } from './history.js';
-import { BATCH_MIXED, MIXED, WORKFLOW_MIXED } from './plan.js';
+import { BATCH_MIXED, HTTP_MIXED, MIXED, WORKFLOW_MIXED } from './plan.js';
 
 const SIZES = { nodes: 3, workers: 3, slots: 60 };
-const JOBS_ALONE = { jobsPerSecond: 550, workflowsPerSecond: 0, batchesPerSecond: 0 };
+const JOBS_ALONE = { jobsPerSecond: 550, workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0 };
 /** What is submitted in scenarios with more than jobs. A workflow has five steps on average, a batch six members. */
 const LOADS: Readonly<Record<string, typeof JOBS_ALONE>> = {
-  [MIXED]: { jobsPerSecond: 450, workflowsPerSecond: 8, batchesPerSecond: 4 },
-  [WORKFLOW_MIXED]: { jobsPerSecond: 250, workflowsPerSecond: 20, batchesPerSecond: 0 },
-  [BATCH_MIXED]: { jobsPerSecond: 250, workflowsPerSecond: 0, batchesPerSecond: 12 },
+  [MIXED]: { jobsPerSecond: 430, workflowsPerSecond: 8, batchesPerSecond: 4, callsPerSecond: 15 },
+  [WORKFLOW_MIXED]: { ...JOBS_ALONE, jobsPerSecond: 250, workflowsPerSecond: 20 },
+  [BATCH_MIXED]: { ...JOBS_ALONE, jobsPerSecond: 250, batchesPerSecond: 12 },
+  [HTTP_MIXED]: { ...JOBS_ALONE, jobsPerSecond: 250, callsPerSecond: 60 },
 };
 /** From here on a run is long enough for the times that users get when they set nothing. */
 const LONG_RUN_SECONDS = 300;

@@ -5,7 +5,7 @@ import type { Effect } from '../history.js';
 /** Nothing is started twice for nothing. */
 export const invariant: Invariant = {
   name: 'retries-have-a-reason',
-  rule: 'Each further start follows a failure, a timeout, or a fault that hit its worker; a fence starts once.',
+  rule: 'Each further start follows a failure, a timeout, or a fault that hit its worker or the receiver of its call; a fence starts once.',
   *check(seen) {
     for (const [job, starts] of seen.startsByJob) {
       if (seen.replayed.has(job)) continue;
@@ -13,14 +13,7 @@ export const invariant: Invariant = {
         const before = starts[index - 1];
         if (!before) continue;
         if (before.fence === start.fence) yield { job, detail: `fence ${start.fence} started twice` };
-        else if (
-          !hasReason(
-            seen,
-            before,
-            start,
-            seen.orderByNumber.get(start.n)?.timeoutMs ?? Number.POSITIVE_INFINITY,
-          )
-        ) {
+        else if (!hasReason(seen, before, start)) {
           yield {
             job,
             detail: `started again under fence ${start.fence} on ${start.worker}; nothing had happened to fence ${before.fence} on ${before.worker}`,
@@ -31,20 +24,28 @@ export const invariant: Invariant = {
   },
 };
 
-function hasReason(seen: Seen, before: Effect, start: Effect, timeoutMs: number): boolean {
-  const end = (seen.endsByJob.get(before.job) ?? []).find((each) => each.fence === before.fence);
-  if (end?.result === 'threw') return true;
-  if (start.at - before.at >= timeoutMs) return true;
+function hasReason(seen: Seen, before: Effect, start: Effect): boolean {
+  const { timeoutMs = Number.POSITIVE_INFINITY, call = null } = seen.orderByNumber.get(start.n) ?? {};
+  const ends = (seen.endsByJob.get(before.job) ?? []).filter((each) => each.fence === before.fence);
+  if (ends.some(({ result }) => result === 'threw')) return true;
+  const entries = (seen.auditByJob.get(before.job) ?? []).filter(({ fence }) => fence === before.fence);
+  const claimedAt = entries.find(({ kind }) => kind === 'claimed')?.at ?? before.at;
+  const isHandedOn = entries.some(({ kind }) => kind === 'handed-on');
+  // The deadline of what was handed on counts from its claim.
+  if (start.at - (isHandedOn ? claimedAt : before.at) >= timeoutMs) return true;
   // A new leader can tell how long ago an attempt was claimed by the clock alone, and that has just leapt ahead by minutes.
   // A worker that was blocked may start the attempt long after that.
-  const claims = seen.auditByJob.get(before.job) ?? [];
-  const claim = claims.find(({ kind, fence }) => kind === 'claimed' && fence === before.fence);
-  const claimedAt = claim?.at ?? before.at;
   if (wasClockBack(seen, { from: claimedAt, to: claimedAt })) return true;
+  // From then on, nothing that happens to its worker or its receiver matters.
+  if (isHandedOn) return false;
+  if (call && start.at - before.at >= call.timeoutMs) return true;
   // The worker may have been hit before the start: its session was already doomed when the job reached it.
   const doomedMs = seen.settings.workerTimeoutMs * 2;
-  return seen.faults.some(
-    ({ targets, from, to }) =>
-      targets.includes(before.worker) && from <= start.at && to >= before.at - doomedMs,
-  );
+  return seen.faults.some(({ targets, held, from, to }) => {
+    if (from > start.at) return false;
+    if (targets.includes(before.worker)) return to >= before.at - doomedMs;
+    // A call breaks with its receiver, and it seems to take too long to a worker that does not get to read the answer.
+    const isCallHit = targets.some((target) => target.startsWith('sink')) || held === before.worker;
+    return call !== null && isCallHit && to >= before.at;
+  });
 }

@@ -192,10 +192,16 @@ function wasNotSent(error: unknown): boolean {
 
 /** The job that an order asks for, as the public API takes it. */
 export function toSubmission(order: Order): JobSubmission {
-  const { n, workMs, failures, blocking, bytes } = order;
+  const { n, workMs, failures, blocking, bytes, call } = order;
   return {
-    task: 'effect',
-    payload: { n, workMs, failures, blocking, ...(bytes > 0 && { ballast: 'x'.repeat(bytes) }) },
+    ...(call
+      ? { target: { type: 'http', url: `${call.origin}/orders/${n}`, timeout: `${call.timeoutMs}ms` } }
+      : { task: 'effect' }),
+    payload: {
+      ...{ n, workMs, failures, blocking },
+      ...(call && { failing: call.failing, handsOn: call.handsOn }),
+      ...(bytes > 0 && { ballast: 'x'.repeat(bytes) }),
+    },
     queue: order.queue,
     requires: order.requires,
     delivery: order.atMostOnce ? 'at-most-once' : 'at-least-once',

@@ -6,7 +6,7 @@ import { monotonic } from '../monotonic.js';
 import type { Postgres } from '../rig/postgres.js';
 
 /**
- * Triggers of the harness record every claim, release, end and term, and the ends of workflows and batches, in the order in which they were written. A
+ * Triggers of the harness record every claim, hand-on, release, end and term, and the ends of workflows and batches, in the order in which they were written. A
  * write holds its term's row until its commit and a takeover waits for that, so this order is the true one: no
  * tolerance for clocks is needed.
  */
@@ -17,6 +17,9 @@ const AUDIT = `
     at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp());
   CREATE FUNCTION fault.claimed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO fault.audit (kind, job, fence, epoch) SELECT 'claimed', job, fence, epoch FROM rows; RETURN NULL;
+  END $$;
+  CREATE FUNCTION fault.handed_on() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    INSERT INTO fault.audit (kind, job, fence, epoch) VALUES ('handed-on', NEW.job, NEW.fence, NEW.epoch); RETURN NULL;
   END $$;
   CREATE FUNCTION fault.freed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     INSERT INTO fault.audit (kind, job, fence, epoch) SELECT 'freed', job, fence, epoch FROM rows; RETURN NULL;
@@ -33,6 +36,8 @@ const AUDIT = `
   END $$;
   CREATE TRIGGER claimed AFTER INSERT ON punctual.claims
     REFERENCING NEW TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION fault.claimed();
+  CREATE TRIGGER handed_on AFTER UPDATE OF handed_on_at ON punctual.claims
+    FOR EACH ROW WHEN (OLD.handed_on_at IS NULL AND NEW.handed_on_at IS NOT NULL) EXECUTE FUNCTION fault.handed_on();
   CREATE TRIGGER freed AFTER DELETE ON punctual.claims
     REFERENCING OLD TABLE AS rows FOR EACH STATEMENT EXECUTE FUNCTION fault.freed();
   CREATE TRIGGER ended AFTER INSERT ON punctual.job_history
@@ -146,6 +151,14 @@ export class DatabaseObserver {
   async claims(): Promise<number> {
     const rows = await this.query<{ count: number }>('SELECT count(*)::int AS count FROM punctual.claims');
     return rows[0]!.count;
+  }
+
+  /** Whether a job has been handed on to the receiver of its call. */
+  async isHandedOn(job: string): Promise<boolean> {
+    const rows = await this.query('SELECT FROM punctual.claims WHERE job = $1 AND handed_on_at IS NOT NULL', [
+      job,
+    ]);
+    return rows.length > 0;
   }
 
   /** How many jobs are claimed under a later term than this. */

@@ -18,6 +18,8 @@ process.on('exit', () => {
 export interface MemberOptions {
   /** Slot and incarnation, such as `n1.2`. */
   readonly name: string;
+  /** What is run; the program of Punctual unless said otherwise. */
+  readonly program?: string;
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly logFile: string;
@@ -25,7 +27,7 @@ export interface MemberOptions {
   readonly onDeath: (death: Death) => void;
 }
 
-/** A node or worker process as people run it. It ends when the harness does, because it is supervised by it. */
+/** A node or worker process as people run it, or the sink. It ends when the harness does, because it is supervised by it. */
 export class Member {
   readonly name: string;
   /** Resolves when it can be used; rejects when it ends before. */
@@ -36,9 +38,9 @@ export class Member {
   #wasReady = false;
   #endIsExpected = false;
 
-  constructor({ name, args, environment, logFile, onDeath }: MemberOptions) {
+  constructor({ name, program = PROGRAM, args, environment, logFile, onDeath }: MemberOptions) {
     this.name = name;
-    const child = spawn(process.execPath, [PROGRAM, ...args], {
+    const child = spawn(process.execPath, [program, ...args], {
       // Nothing of the developer's own settings may change what a run does.
       env: { PATH: process.env.PATH, HOME: process.env.HOME, PUNCTUAL_SUPERVISED: '1', ...environment },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

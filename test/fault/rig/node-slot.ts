@@ -1,5 +1,5 @@
-import { type AddressInfo, createServer } from 'node:net';
 import type { Death } from '../history.js';
+import { freePort } from './free-port.js';
 import { Member } from './member.js';
 import type { Postgres } from './postgres.js';
 import { LostCommits } from './postgres-tap.js';
@@ -20,6 +20,8 @@ export interface Surroundings {
   readonly environment: Readonly<Record<string, string>>;
   /** The environment that makes one member's wall clock wrong on demand. */
   readonly clockOf: (slot: string) => Readonly<Record<string, string>>;
+  /** Where receivers of calls report, if there are any. */
+  readonly reportTo: string | null;
   /** Whether members reach each other and the database past the proxies, which cost time of the harness. */
   readonly direct: boolean;
 }
@@ -118,12 +120,4 @@ export class NodeSlot {
       },
     });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  return port;
 }

@@ -10,6 +10,8 @@ import { installClock } from './database-clock.js';
 import { NodeSlot, type Surroundings } from './node-slot.js';
 import { Postgres } from './postgres.js';
 import { repository } from './repository.js';
+import { SinkSlot } from './sink-slot.js';
+import { TcpProxy } from './tcp-proxy.js';
 import { WorkerSlot } from './worker-slot.js';
 
 export interface RigOptions {
@@ -26,6 +28,10 @@ export interface RigOptions {
 export class Rig {
   readonly nodes: NodeSlot[] = [];
   readonly workers: WorkerSlot[] = [];
+  /** The receiver of calls, if the run makes any. */
+  sink: SinkSlot | null = null;
+  /** The way of the sink to whichever node is next. */
+  #door: TcpProxy | null = null;
   /** A worker of another tenant, which no fault touches, once one was asked for. */
   #stranger: Promise<WorkerSlot> | null = null;
   #surroundings!: Surroundings;
@@ -82,6 +88,8 @@ export class Rig {
     const stranger = await this.#stranger?.catch(() => null);
     await Promise.all([...this.workers, ...(stranger ? [stranger] : [])].map((worker) => worker.close()));
     await Promise.all(this.nodes.map((node) => node.close()));
+    await this.sink?.close();
+    await this.#door?.close();
     await this.postgres.remove();
   }
 
@@ -100,12 +108,14 @@ export class Rig {
     this.apiKey = await createKey(this.postgres.url);
     await installClock(this.postgres);
     this.#onAnswer = onAnswer;
+    if (settings.callsPerSecond > 0) await this.#openSink();
     this.#surroundings = {
       folder: this.folder,
       apiKey: () => this.apiKey,
       onDeath: (death) => this.deaths.push(death),
       environment: { ...configuration(settings), ...environment },
       clockOf: (slot) => this.#clockOf(slot),
+      reportTo: this.#door ? `http://127.0.0.1:${this.#door.port}` : null,
       direct,
     };
     for (let index = 1; index <= settings.nodes; index += 1) {
@@ -116,6 +126,16 @@ export class Rig {
     }
     await Promise.all(this.nodes.map((node) => node.open()));
     await Promise.all(this.workers.map((worker) => worker.open(this.nodes, onAnswer)));
+  }
+
+  async #openSink(): Promise<void> {
+    let turn = 0;
+    this.#door = await TcpProxy.open(() => {
+      turn += 1;
+      return this.nodes[turn % this.nodes.length]!.port;
+    });
+    const { folder } = this;
+    this.sink = await SinkSlot.open({ folder, onDeath: (death) => this.deaths.push(death) });
   }
 
   #clockOf(slot: string): Record<string, string> {
@@ -139,6 +159,8 @@ function configuration(settings: Settings): Record<string, string> {
     PUNCTUAL_LOG_LEVEL: 'info',
     // A long run uses more sets than a tenant may by default; that quota is tested elsewhere.
     PUNCTUAL_MAX_LABEL_SETS: '1000000',
+    // A sink that was down must be called again before the run is over.
+    ...{ PUNCTUAL_CIRCUIT_PAUSE: '500ms', PUNCTUAL_CIRCUIT_MAX_PAUSE: '2s' },
     PUNCTUAL_SECRET_KEY: randomBytes(32).toString('hex'),
     PUNCTUAL_TEST: '1',
   };

@@ -146,12 +146,14 @@ export class WorkerLink {
 
   #note(exchange: Exchange, answer: Answer): void {
     const { results } = JSON.parse(exchange.body.toString()) as {
-      results: { jobId: string; fence: number; outcome: AttemptOutcome }[];
+      results: { jobId: string; fence: number; outcome: AttemptOutcome | 'handed-on' }[];
     };
     const { accepted } = JSON.parse(answer.body.toString()) as { accepted: string[] };
     const taken = new Set(accepted);
     const at = monotonic();
     for (const { jobId, fence, outcome } of results) {
+      // Whoever takes the attempt on has yet to say what comes of it.
+      if (outcome === 'handed-on') continue;
       this.onAnswer({ job: jobId, fence, outcome, verdict: taken.has(jobId) ? 'accepted' : 'stale', at });
     }
   }

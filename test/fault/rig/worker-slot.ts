@@ -63,6 +63,7 @@ export class WorkerSlot {
       args: [
         ...['worker', 'run', '--name', this.name, '--slots', String(this.slots), '--queues', '*'],
         ...['--tenant', this.tenant, ...LABELS.flatMap((label) => ['--label', `${label}=yes`])],
+        ...this.#callArguments(name),
         ...['--module', join(repository, 'test', 'fault', 'rig', 'effects.mjs')],
       ],
       environment: {
@@ -83,6 +84,14 @@ export class WorkerSlot {
       },
     });
     await this.member.ready;
+  }
+
+  /** Makes it call the sink, if there is one; its public address tells the sink who calls. */
+  #callArguments(name: string): string[] {
+    const { reportTo } = this.surroundings;
+    if (reportTo === null) return [];
+    const publicUrl = `${reportTo}/?worker=${name}`;
+    return ['--targets', 'handler,http', '--allow-address', '127.0.0.0/8', '--public-url', publicUrl];
   }
 
   heal(): void {
