@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { AttemptOutcome } from '../../src/core/job.js';
 import { check, loadInvariants, storyOf } from './checker.js';
+import { callerKilled, withCalls } from './good-calls.js';
 import { withGraphs } from './good-graphs.js';
 import { end, goodHistory, inOwnTransactions, order, start } from './good-history.js';
 import type {
@@ -29,6 +31,39 @@ const graphs = (plant: Planted): Planted => {
     return { ...history, ...plant(history) };
   };
 };
+
+/** The same with calls in the history. */
+const calls = (plant: Planted): Planted => {
+  return (good) => {
+    const history = withCalls(good);
+    return { ...history, ...plant(history) };
+  };
+};
+
+/** The call of a job is made again at a moment. */
+const calledAgain = (job: string, n: number, at: number, ...faults: FaultRecord[]): Planted => {
+  return calls((good) => ({
+    effects: [...good.effects, start(job, n, 2, 'w3.1', at)],
+    faults: [...good.faults.filter((fault) => fault !== callerKilled || job === 'taken-on'), ...faults],
+  }));
+};
+
+/** What was handed on ends like this, at a moment, without a word of its receiver. */
+const takenOnEnds = (outcome: AttemptOutcome, at = 6_010): Planted => {
+  return calls((good) => ({
+    ...changeJob('taken-on', { state: 'failed', attempts: [{ fence: 1, epoch: 2, outcome }] })(good),
+    audit: good.audit.map((entry) =>
+      entry.job === 'taken-on' && entry.seq > 403 ? { ...entry, at } : entry,
+    ),
+    answers: good.answers.filter(({ job }) => job !== 'taken-on'),
+    callReports: [],
+  }));
+};
+
+/** What its receiver said was accepted, and is not on record. */
+const takenOnWord: Planted = calls((good) =>
+  changeJob('taken-on', { state: 'failed', attempts: [{ fence: 1, epoch: 2, outcome: 'timed-out' }] })(good),
+);
 
 const changeWorkflow = (change: Partial<WorkflowRecord>): Planted => {
   return graphs(({ workflows }) => ({ workflows: workflows.map((each) => ({ ...each, ...change })) }));
@@ -201,6 +236,10 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
           : effect,
       ),
     }),
+    'a call counts as done that its receiver has not answered': calls(({ effects }) => ({
+      effects: effects.filter(({ kind, job }) => kind === 'start' || job !== 'answered'),
+    })),
+    'what was handed on is never ended': calls(changeJob('taken-on', { state: 'running', attempts: [] })),
   },
   'good-requests': {
     'a node refused a submission': ({ submissions }) => ({
@@ -224,6 +263,7 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
     'an at-most-once job starts again': ({ effects }) => ({
       effects: [...effects, start('once', 2, 2, 'w2.1', 2_500)],
     }),
+    'an at-most-once call is made again': calledAgain('called-once', 71, 9_000),
   },
   'retries-have-a-reason': {
     'an attempt is repeated although nothing had happened to it': ({ effects }) => ({
@@ -235,7 +275,27 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
     'the fault came later': ({ faults }) => ({
       faults: faults.map((fault) => ({ ...fault, from: fault.from + 5_000, to: fault.to + 5_000 })),
     }),
+    'a call is made again although it was answered': calledAgain('answered', 70, 5_500),
+    'a call is made again because of a receiver that fell later': calledAgain('answered', 70, 5_500, {
+      ...{ ...callerKilled, kind: 'receiver-down', targets: ['sink.1'], from: 5_600 },
+    }),
+    'what was handed on is called again because its worker died': calledAgain('taken-on', 72, 9_000),
+    'a call is made twice under one fence': calls(({ effects }) => ({
+      effects: [...effects, start('answered', 70, 1, 'w2.1', 5_015)],
+    })),
     'a fence starts twice': ({ effects }) => ({ effects: [...effects, start('hard', 3, 3, 'w2.1', 3_005)] }),
+  },
+  'handed-on': {
+    'an attempt is lost with its worker': takenOnEnds('lost'),
+    'an attempt times out before its time': takenOnEnds('timed-out', 8_000),
+    'an attempt fails that its receiver has not failed': takenOnEnds('failed'),
+    'an attempt succeeds that its receiver has not completed': calls(({ effects }) => ({
+      effects: effects.filter(({ kind, job }) => kind === 'start' || job !== 'taken-on'),
+    })),
+    'an attempt never ends': calls(changeJob('taken-on', { state: 'running', attempts: [] })),
+    'a receiver is refused': calls(({ callReports }) => ({
+      callReports: callReports.map((report) => ({ ...report, status: 403, code: 'FORBIDDEN' })),
+    })),
   },
   schedules: {
     'an occurrence has two jobs': changeSchedule(({ jobs }) => ({
@@ -356,6 +416,7 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
     'two results are accepted': ({ answers }) => ({
       answers: answers.map((answer) => ({ ...answer, verdict: 'accepted' as const })),
     }),
+    'the word of a receiver is accepted and not on record': takenOnWord,
     'an accepted result is not on record': changeJob('plain', {
       attempts: [{ fence: 1, epoch: 1, outcome: 'failed' }],
     }),
@@ -536,6 +597,34 @@ describe('the checker', () => {
 
   it('has nothing to say about a workflow and a batch that went as they should', () => {
     expect(check(withGraphs(goodHistory()), invariants)).toEqual([]);
+  });
+
+  it('has nothing to say about calls that went as they should', () => {
+    expect(check(withCalls(goodHistory()), invariants)).toEqual([]);
+  });
+
+  it.each<[string, Planted]>([
+    ['the death of its worker', calledAgain('answered', 70, 7_600, callerKilled)],
+    ['the end of its time', calledAgain('answered', 70, 7_020)],
+    [
+      'the fall of its receiver',
+      calledAgain('answered', 70, 5_500, { ...callerKilled, from: 5_012, targets: ['sink.1'] }),
+    ],
+    [
+      'a worker that could not read the answer',
+      calledAgain('answered', 70, 5_500, { ...callerKilled, from: 5_012, targets: [], held: 'w2.1' }),
+    ],
+    ['the deadline of what was handed on', calledAgain('taken-on', 72, 15_100)],
+  ])('excuses a further call by %s', (_, plant) => {
+    const good = goodHistory();
+    const found = check({ ...good, ...plant(good) }, invariants);
+    expect(found.filter(({ invariant }) => invariant === 'retries-have-a-reason')).toEqual([]);
+  });
+
+  it('excuses the end of what was handed on at its deadline', () => {
+    const good = goodHistory();
+    const found = check({ ...good, ...takenOnEnds('timed-out', 15_010)(good) }, invariants);
+    expect(found.filter(({ invariant }) => invariant === 'handed-on')).toEqual([]);
   });
 
   it('excuses the loss of a member that a worker with a held thread never began', () => {
