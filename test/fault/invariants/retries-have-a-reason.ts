@@ -31,14 +31,15 @@ function hasReason(seen: Seen, before: Effect, start: Effect): boolean {
   const entries = (seen.auditByJob.get(before.job) ?? []).filter(({ fence }) => fence === before.fence);
   const claimedAt = entries.find(({ kind }) => kind === 'claimed')?.at ?? before.at;
   const isHandedOn = entries.some(({ kind }) => kind === 'handed-on');
-  // The deadline of what was handed on counts from its claim.
-  if (start.at - (isHandedOn ? claimedAt : before.at) >= timeoutMs) return true;
+  // The time of a call begins before the receiver sees it: it is connected first, and what was handed on counts from its claim.
+  const passed = start.at - (call ? claimedAt : before.at);
+  if (passed >= timeoutMs) return true;
   // A new leader can tell how long ago an attempt was claimed by the clock alone, and that has just leapt ahead by minutes.
   // A worker that was blocked may start the attempt long after that.
   if (wasClockBack(seen, { from: claimedAt, to: claimedAt })) return true;
   // From then on, nothing that happens to its worker or its receiver matters.
   if (isHandedOn) return false;
-  if (call && start.at - before.at >= call.timeoutMs) return true;
+  if (call && passed >= call.timeoutMs) return true;
   // The worker may have been hit before the start: its session was already doomed when the job reached it.
   const doomedMs = seen.settings.workerTimeoutMs * 2;
   return seen.faults.some(({ targets, held, from, to }) => {
