@@ -1,7 +1,7 @@
 import { PunctualError } from '../core/errors.js';
 import { Bucket, type Rate } from '../core/rate.js';
 
-/** Keys whose rate a node remembers; one that is forgotten begins with a full bucket. */
+/** Keys, or whoever else has a rate, that a node remembers; one that is forgotten begins with a full bucket. */
 const MAX_KNOWN = 10_000;
 
 /**
@@ -14,7 +14,10 @@ export class KeyRates {
   private readonly rate: Rate | null;
 
   /** Without a limit if it is zero; a second's worth of requests may come at once. */
-  constructor(perSecond: number) {
+  constructor(
+    perSecond: number,
+    private readonly who = 'A key',
+  ) {
     this.rate = perSecond === 0 ? null : { limit: perSecond, perMs: 1_000, burst: perSecond };
   }
 
@@ -32,7 +35,7 @@ export class KeyRates {
     if (!bucket.isOpen(now)) {
       throw new PunctualError(
         'RATE_LIMITED',
-        `A key may make ${rate.limit} requests in a second at a node.`,
+        `${this.who} may make ${rate.limit} requests in a second at a node.`,
         {
           retryAfter: (bucket.opensAt - now) / 1_000,
         },

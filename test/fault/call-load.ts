@@ -65,7 +65,7 @@ export class CallLoad {
 }
 
 /** An order that calls the sink. */
-export function callOrder(wish: Wish, origins: readonly string[], random: Random): Partial<Order> {
+function callOrder(wish: Wish, origins: readonly string[], random: Random): Partial<Order> {
   const [busy, ...others] = origins as [string, ...string[]];
   const call = { failing: 'error', handsOn: false, timeoutMs: CALL_TIMEOUT_MS, ...wish.call } as const;
   // An answer 429 pauses its whole origin, so such calls have one for themselves.

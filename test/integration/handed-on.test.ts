@@ -99,6 +99,17 @@ it('an attempt that was handed on is not offered again, nor stopped, and a repea
   expect(await read(node, id)).toMatchObject({ state: 'running', fence: 1 });
 });
 
+it('a report that comes before its worker has handed the attempt on ends it, and the later hand-on changes nothing', async () => {
+  const { node } = await start();
+  const worker = await ProtocolWorker.register(node);
+  const { id } = await node.submit({ task: 'work' });
+  const attempt = await worker.claimOne();
+  expect(await say(node, 'complete', attempt, { result: 'early' })).toBe(204);
+  expect(await worker.handOn(attempt)).toMatchObject({ accepted: [id], stale: [] });
+  expect(await say(node, 'complete', attempt, { result: 'early' })).toBe(204);
+  expect(await node.ended(id)).toMatchObject({ state: 'succeeded', result: 'early', fence: 1 });
+});
+
 it('an attempt that was handed on and fails by its token is tried again', async () => {
   const { node } = await start();
   const { worker, id, attempt } = await handedOn(node, { retry: { backoff: { base: '1ms' } } });
@@ -207,7 +218,7 @@ it('cancel ends an attempt that was handed on at once', async () => {
   const { id, attempt } = await handedOn(node);
   await node.get('POST', `/v1/jobs/${id}/cancel`);
   expect(await read(node, id)).toMatchObject({ state: 'cancelled', attempts: [{ outcome: 'cancelled' }] });
-  expect(await say(node, 'complete', attempt, {})).toBe(409);
+  for (const verb of ['progress', 'complete']) expect(await say(node, verb, attempt, {})).toBe(409);
 });
 
 it('an attempt that is handed on after its job was cancelled ends', async () => {

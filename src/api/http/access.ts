@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { invalid, PunctualError } from '../../core/errors.js';
 import { NAME_PATTERN, NAME_RULE } from '../../core/job.js';
 import { type AttemptCredential, type Caller, type KeyIdentity, refusalOf, type Scope } from '../caller.js';
+import { ReceiverRates } from '../receiver-rates.js';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -40,6 +41,7 @@ export function requireCredentials(
   defaultTenant: string,
   countRequest?: (keyId: string) => void,
 ): void {
+  const receivers = new ReceiverRates();
   server.decorateRequest('caller', null);
   server.addHook('onRequest', async (request) => {
     const scope = request.routeOptions.config.scope ?? 'operator';
@@ -62,8 +64,14 @@ export function requireCredentials(
       !isOfWorker(request)
     )
       countRequest(credential.key.id);
+    if ('jobId' in credential && credential.isReceiver) receivers.count(credential, isEnd(request));
     request.caller = 'jobId' in credential ? credential : actFor(request, credential, defaultTenant);
   });
+}
+
+/** Whether it says how an attempt ended. */
+function isEnd({ routeOptions }: FastifyRequest): boolean {
+  return /\/(complete|fail)$/.test(routeOptions.url ?? '');
 }
 
 /** Whether a request has a valid key of an operator. A key that cannot be looked up at the moment does not count. */

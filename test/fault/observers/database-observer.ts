@@ -153,12 +153,12 @@ export class DatabaseObserver {
     return rows[0]!.count;
   }
 
-  /** Whether a job has been handed on to the receiver of its call. */
-  async isHandedOn(job: string): Promise<boolean> {
-    const rows = await this.query('SELECT FROM punctual.claims WHERE job = $1 AND handed_on_at IS NOT NULL', [
-      job,
-    ]);
-    return rows.length > 0;
+  /** The attempts that are handed on to the receivers of their calls. */
+  async handedOn(): Promise<string[]> {
+    const rows = await this.query<{ attempt: string }>(
+      "SELECT job || ' ' || fence AS attempt FROM punctual.claims WHERE handed_on_at IS NOT NULL",
+    );
+    return rows.map(({ attempt }) => attempt);
   }
 
   /** How many jobs are claimed under a later term than this. */

@@ -239,6 +239,30 @@ describe('a receiver that answers 202', () => {
     expect(await tenant.ended(other.id)).toMatchObject({ state: 'failed', error });
   });
 
+  it('reports so often in a second, and is told when to go on', async () => {
+    const { tenant, receiver, target } = await start(() => 202);
+    const { id } = await tenant.submit({ target: target() });
+    const other = await tenant.submit({ target: target() });
+    await receiver.calls.times(2);
+    const tokens = new Map(
+      receiver.calls.all.map((call) => [call.headers['punctual-job-id'], tokenOf(call)]),
+    );
+    await expect
+      .poll(() => say(tenant, 'progress', id, tokens.get(id)!, { fence: 1, progress: 0.1 }))
+      .toMatchObject({ status: 204 });
+    const flood = Array.from({ length: 200 }, () =>
+      say(tenant, 'progress', id, tokens.get(id)!, { fence: 1, progress: 0.5 }),
+    );
+    const answers = await Promise.all(flood);
+    expect(answers.map(({ body }) => (body as { code?: string } | null)?.code)).toContain('RATE_LIMITED');
+    // Somebody else's attempt is not held up, and this one ends as soon as there is room again.
+    const others = tokens.get(other.id)!;
+    expect(await say(tenant, 'complete', other.id, others, { fence: 1 })).toMatchObject({ status: 204 });
+    await expect
+      .poll(async () => (await say(tenant, 'complete', id, tokens.get(id)!, { fence: 1 })).status)
+      .toBe(204);
+  });
+
   it('has answered like any other if the target says so', async () => {
     const { tenant, target } = await start(() => 202);
     const { id } = await tenant.submit({ target: target({ completion: 'response' }) });

@@ -99,7 +99,9 @@ it('a receiver that answered 202 completes the job although leader and worker we
 
 it('a worker that is killed in a call: at-least-once calls again with a higher fence, at-most-once is lost', async () => {
   const held = { isHeld: true };
-  const { receiver, startWorker, submit, job } = await startCluster(() => (held.isHeld ? undefined : 200));
+  const { receiver, startWorker, ask, submit, job } = await startCluster(() =>
+    held.isHeld ? undefined : 200,
+  );
   const worker = await startWorker();
   const again = await submit();
   const once = await submit({ delivery: 'at-most-once' });
@@ -117,4 +119,10 @@ it('a worker that is killed in a call: at-least-once calls again with a higher f
   expect(after).toBeGreaterThan(before!);
   expect(others).toEqual([]);
   expect(fencesOf(once)).toHaveLength(1);
+  // What the first receiver of either says comes too late.
+  for (const { headers } of receiver.calls.all.slice(0, 2)) {
+    const report = { fence: Number(headers['punctual-fence']), result: 'late' };
+    const path = `/v1/jobs/${headers['punctual-job-id']}/complete`;
+    expect(await ask('POST', path, report, headers['punctual-token'])).toMatchObject({ status: 409 });
+  }
 }, 90_000);
