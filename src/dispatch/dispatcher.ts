@@ -449,10 +449,15 @@ class Ends implements EndListener {
   }
 }
 
-/** Whether the attempt is on record with this outcome, so that a repeated report is accepted again. */
-function isOnRecord(job: PlacedRow, report: Report): boolean {
-  if (job.fence === report.fence) return job.outcome === report.end.outcome;
+/**
+ * Whether the attempt is on record with this outcome, so that a repeated report is accepted again. A receiver may complete the job
+ * before its worker says that it has handed the attempt on: that changes nothing any more, and is right all the same.
+ */
+function isOnRecord(job: PlacedRow, { fence, end }: Report): boolean {
+  if (job.fence === fence) {
+    return job.outcome === end.outcome || (end.outcome === 'handed-on' && job.outcome === 'succeeded');
+  }
   return (job.earlier_attempts ?? []).some(
-    (attempt: StoredAttempt) => attempt.fence === report.fence && attempt.outcome === report.end.outcome,
+    (attempt: StoredAttempt) => attempt.fence === fence && attempt.outcome === end.outcome,
   );
 }
