@@ -66,21 +66,23 @@ export async function findOutbox(db: Queryable, jobs: readonly string[]): Promis
 
 /**
  * The edges of the first ends, no more than $3 in all, in the order of the ends and of the children; a row per child with
- * the numbers of the ends that it waits for, because thousands of ends may have one child.
+ * the numbers of the ends that it waits for, because thousands of ends may have one child, whose step is read once.
  */
 const READ_EDGES = statement(
   'read-edges',
   `
-    SELECT string_agg(e.n::text, ' ') AS ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
+    SELECT c.ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
       s.ok, s.bad, s.released, s.outcome, s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS inner,
       s.refers
     FROM (
-      SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
-      CROSS JOIN LATERAL (
-        SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
-      ORDER BY u.n, e.child LIMIT $3) e
-    JOIN punctual.steps s ON ${byIndex('s.id', 'e.child')}
-    GROUP BY s.id`,
+      SELECT e.child, string_agg(e.n::text, ' ') AS ends
+      FROM (
+        SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
+        CROSS JOIN LATERAL (
+          SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
+        ORDER BY u.n, e.child LIMIT $3) e
+      GROUP BY e.child) c
+    JOIN punctual.steps s ON ${byIndex('s.id', 'c.child')}`,
 );
 
 /** The ended steps that need more than their state to be counted: some parents ended badly, or a workflow runs for them. */
@@ -181,13 +183,17 @@ export async function readPortion(
     ends.map(({ place }) => place ?? BEFORE_ALL),
   );
   const ids = [...new Set(ends.map(({ workflow }) => workflow))];
+  // A step that succeeded counts as ok whatever its parents were, and the workflow that it may have started has ended.
+  const special = ends.filter(({ state }) => state !== 'succeeded').map(({ job }) => job);
   const [children, sources, workflows] = await Promise.all([
     run<StepCounts & { readonly ends: string } & Record<string, unknown>>(db, READ_EDGES, [
       jobs,
       places,
       limit,
     ]),
-    run<ReadSource & Record<string, unknown>>(db, READ_SOURCES, [jobs]),
+    special.length === 0
+      ? []
+      : run<ReadSource & Record<string, unknown>>(db, READ_SOURCES, [binaryArray('uuid', special)]),
     run<ReadWorkflow & Record<string, unknown>>(db, READ_WORKFLOWS_OF_ENDS, [ids]),
   ]);
   const edges = children.flatMap((child) =>
