@@ -269,6 +269,26 @@ const STAYS = `(l.held OR u.parked OR ${DUE} > $9::bigint)`;
 const RELEASED =
   'unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at, payload, parked)';
 
+/** What released jobs have in common: those of a wide graph mostly all of it, so that it is told once for many ids. */
+const ALIKE = ['tenant', 'queue', 'needs', 'lane', 'rank', 'runAt', 'startBefore', 'key', 'fence', 'sizeKib']
+  .map((name) => `l."${name}"`)
+  .join(', ');
+
+/** Released jobs that differ in nothing but their ids. */
+interface AlikeJobs extends Omit<Waiting, 'id' | 'row'> {
+  readonly ids: string;
+}
+
+/** Written out like the counts of steps: there may be thousands. */
+function jobsOf(groups: readonly AlikeJobs[]): Waiting[] {
+  const jobs: Waiting[] = [];
+  for (const { ids, tenant, queue, needs, lane, rank, runAt, startBefore, key, fence, sizeKib } of groups) {
+    for (const id of ids.split(' '))
+      jobs.push({ id, tenant, queue, needs, lane, rank, runAt, startBefore, key, fence, sizeKib });
+  }
+  return jobs;
+}
+
 /**
  * The ends are locked first, and everything else happens only if all of them are still there: an end that somebody has
  * counted already must not be counted again. Jobs are moved as the rows of `later` that are deleted: one that was
@@ -351,7 +371,8 @@ const APPLY_PORTION = leaderStatement(
     FROM advanced WHERE is_over GROUP BY tenant
   ), answer AS (
     SELECT EXISTS (SELECT 1 FROM own) AS own,
-      (SELECT json_agg(l) FROM live l) AS live,
+      (SELECT json_agg(g) FROM (
+        SELECT string_agg(l.id::text, ' ') AS ids, ${ALIKE} FROM live l GROUP BY ${ALIKE}) g) AS live,
       (SELECT count(*) FROM postponed) AS postponed,
       ${ENDED_STEPS} AS steps,
       (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
@@ -480,7 +501,7 @@ export async function applyPortion(
   const { own = false, live = null, postponed = 0, steps: left = null, over = null } = answer ?? {};
   return {
     isOwn: own,
-    live: live === null ? [] : (JSON.parse(live) as Waiting[]),
+    live: live === null ? [] : jobsOf(JSON.parse(live) as AlikeJobs[]),
     postponed,
     steps: endedSteps(left, now),
     over: over === null ? [] : (JSON.parse(over) as EndedWorkflow[]),
