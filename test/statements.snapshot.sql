@@ -381,7 +381,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   FROM advanced WHERE is_over GROUP BY tenant
 ), answer AS (
   SELECT EXISTS (SELECT 1 FROM own) AS own,
-    (SELECT json_agg(l) FROM live l) AS live,
+    (SELECT json_agg(g) FROM (
+      SELECT string_agg(l.id::text, ' ') AS ids, l."tenant", l."queue", l."needs", l."lane", l."rank", l."runAt",
+        l."startBefore", l."key", l."fence", l."sizeKib" FROM live l GROUP BY l."tenant", l."queue", l."needs",
+        l."lane", l."rank", l."runAt", l."startBefore", l."key", l."fence", l."sizeKib") g) AS live,
     (SELECT count(*) FROM postponed) AS postponed,
     (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps,
     (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
@@ -2707,7 +2710,7 @@ WITH valid AS MATERIALIZED (
 )
 SELECT named, young FROM valid;
 
--- insert-workflow
+-- insert-varied-workflow
 WITH valid AS MATERIALIZED (
   SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
     JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
@@ -2778,6 +2781,67 @@ WITH valid AS MATERIALIZED (
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
   SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($151::int[], $152::int[]) e(parent,
+    child) WHERE EXISTS (SELECT 1 FROM made)
+), counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE EXISTS (SELECT
+    1 FROM made)
+)
+SELECT named, young, EXISTS (SELECT 1 FROM made) AS made FROM valid;
+
+-- insert-workflow
+WITH valid AS MATERIALIZED (
+  SELECT (SELECT count(*) FROM unnest($4::int[], $5::text[], $6::text[]) n(id, tenant, name)
+    JOIN punctual.queues q ON q.id BETWEEN n.id AND n.id AND q.tenant = n.tenant AND q.name = n.name) =
+      cardinality($4::int[])
+  AND (SELECT count(*) FROM unnest($7::int[], $8::bytea[]) n(id, signature)
+    JOIN punctual.needs w ON w.id BETWEEN n.id AND n.id AND w.signature = n.signature) = cardinality($7::int[]) AS
+      named,
+    floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + 5000 AS young
+), made AS (
+  INSERT INTO punctual.workflows
+    (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
+    definition, definition_version, schedule, occurrence, rerun_of)
+  SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
+    $18::int,
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid
+  WHERE (SELECT named AND young FROM valid)
+  ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
+  RETURNING id
+), live AS (
+  INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $29::json), coalesce(u.size_kib, $30::int), $31::text, $32::int, $33::int,
+    $34::int, $35::smallint, $36::bigint, $37::smallint, $38::smallint, $39::boolean, $40::bigint, $41::bigint,
+    $42::bigint, $43::text, $44::text, $45::text, $46::text, $47::json, $48::json, $49::json, $50::text, $10::uuid,
+    $23::text, $24::bigint FROM unnest($26::uuid[], $27::json[], $28::int[]) u(id, payload, size_kib) WHERE EXISTS
+    (SELECT 1 FROM made)
+), later AS (
+  INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+    backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $57::json), coalesce(u.size_kib, $58::int), $59::text, $60::int, $61::int,
+    $62::int, $63::smallint, $64::bigint, $65::smallint, $66::smallint, $67::boolean, $68::bigint, $69::bigint,
+    $70::bigint, $71::text, $72::text, $73::text, $74::text, $75::json, $76::json, $77::json, $78::text,
+    coalesce(u.admit_at, $79::bigint), coalesce(u.held, $80::boolean), coalesce(u.blocked, $81::boolean), $10::uuid,
+    $23::text, $24::bigint FROM unnest($51::uuid[], $52::json[], $53::int[], $54::bigint[], $55::boolean[],
+    $56::boolean[]) u(id, payload, size_kib, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
+), steps AS (
+  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
+    inner_steps, wake_at, refers, hold, template, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $97::text), coalesce(u.place, $98::int), coalesce(u.run_if, $99::text),
+    coalesce(u.parents, $100::int), coalesce(u.parents_left, $101::int), coalesce(u.released, $102::boolean),
+    coalesce(u.delay_ms, $103::bigint), coalesce(u.wait, $104::json), coalesce(u.inner_graph, $105::json),
+    coalesce(u.inner_steps, $106::int), coalesce(u.wake_at, $107::bigint), coalesce(u.refers, $108::boolean),
+    coalesce(u.hold, $109::boolean), coalesce(u.template, $110::json), $10::uuid, $11::text FROM unnest($82::uuid[],
+    $83::text[], $84::int[], $85::text[], $86::int[], $87::int[], $88::boolean[], $89::bigint[], $90::json[],
+    $91::json[], $92::int[], $93::bigint[], $94::boolean[], $95::boolean[], $96::json[]) u(id, name, place, run_if,
+    parents, parents_left, released, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template)
+    WHERE EXISTS (SELECT 1 FROM made)
+), edges AS (
+  INSERT INTO punctual.edges (parent, child)
+  SELECT ($82::uuid[])[e.parent + 1], ($82::uuid[])[e.child + 1] FROM unnest($111::int[], $112::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
@@ -3578,17 +3642,19 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
   WHERE s.bytes_before < $3;
 
 -- read-edges
-SELECT string_agg(e.n::text, ' ') AS ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
+SELECT c.ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
   s.ok, s.bad, s.released, s.outcome, s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS
     inner,
   s.refers
 FROM (
-  SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
-  CROSS JOIN LATERAL (
-    SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
-  ORDER BY u.n, e.child LIMIT $3) e
-JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
-GROUP BY s.id;
+  SELECT e.child, string_agg(e.n::text, ' ') AS ends
+  FROM (
+    SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
+    CROSS JOIN LATERAL (
+      SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
+    ORDER BY u.n, e.child LIMIT $3) e
+  GROUP BY e.child) c
+JOIN punctual.steps s ON s.id BETWEEN c.child AND c.child;
 
 -- read-ended-members
 SELECT h.id, h.state FROM unnest($2::uuid[]) u(id)

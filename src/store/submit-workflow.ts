@@ -113,17 +113,16 @@ export const STEP_COLUMNS = new Columns<PlacedStep>([
   { name: 'template', type: 'json', of: (step) => (step.refers ? step.row.payload : null) },
 ]);
 
-const LIVE = NEW_JOB_COLUMNS.inSql(26);
-const LATER = LATER_COLUMNS.inSql(LIVE.next);
-const STEPS = STEP_COLUMNS.inSql(LATER.next);
-const STEP_IDS = `($${LATER.next}::uuid[])`;
-const EDGES = `unnest($${STEPS.next}::int[], $${STEPS.next + 1}::int[]) e(parent, child)`;
 const IF_MADE = 'EXISTS (SELECT 1 FROM made)';
 
 /** The parameters: $1 to $9 as for jobs, $10 to $25 the workflow, then its live jobs, the others, steps and edges. */
-const INSERT_WORKFLOW = statement(
-  'insert-workflow',
-  `
+function insertInto(liveColumns: Columns<JobRow>, laterColumns: Columns<NewStep>): string {
+  const live = liveColumns.inSql(26);
+  const later = laterColumns.inSql(live.next);
+  const steps = STEP_COLUMNS.inSql(later.next);
+  const stepIds = `($${later.next}::uuid[])`;
+  const edges = `unnest($${steps.next}::int[], $${steps.next + 1}::int[]) e(parent, child)`;
+  return `
     WITH valid AS MATERIALIZED (
       SELECT ${namesHold(4)} AS named,
         floor(extract(epoch FROM clock_timestamp()) * 1000) <= $9::bigint + ${VISIBLE_WITHIN_MS / 2} AS young
@@ -137,23 +136,30 @@ const INSERT_WORKFLOW = statement(
       ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
       RETURNING id
     ), live AS (
-      INSERT INTO punctual.jobs (${NEW_JOB_COLUMNS.names}, workflow, schedule, occurrence)
-      SELECT ${LIVE.all}, $10::uuid, $23::text, $24::bigint FROM ${LIVE.source} WHERE ${IF_MADE}
+      INSERT INTO punctual.jobs (${liveColumns.names}, workflow, schedule, occurrence)
+      SELECT ${live.all}, $10::uuid, $23::text, $24::bigint FROM ${live.source} WHERE ${IF_MADE}
     ), later AS (
-      INSERT INTO punctual.later (${LATER_COLUMNS.names}, workflow, schedule, occurrence)
-      SELECT ${LATER.all}, $10::uuid, $23::text, $24::bigint FROM ${LATER.source} WHERE ${IF_MADE}
+      INSERT INTO punctual.later (${laterColumns.names}, workflow, schedule, occurrence)
+      SELECT ${later.all}, $10::uuid, $23::text, $24::bigint FROM ${later.source} WHERE ${IF_MADE}
     ), steps AS (
       INSERT INTO punctual.steps (${STEP_COLUMNS.names}, workflow, tenant)
-      SELECT ${STEPS.all}, $10::uuid, $11::text FROM ${STEPS.source} WHERE ${IF_MADE}
+      SELECT ${steps.all}, $10::uuid, $11::text FROM ${steps.source} WHERE ${IF_MADE}
     ), edges AS (
       INSERT INTO punctual.edges (parent, child)
-      SELECT ${STEP_IDS}[e.parent + 1], ${STEP_IDS}[e.child + 1] FROM ${EDGES} WHERE ${IF_MADE}
+      SELECT ${stepIds}[e.parent + 1], ${stepIds}[e.child + 1] FROM ${edges} WHERE ${IF_MADE}
     ), counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
       SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE ${IF_MADE}
     )
-    SELECT named, young, ${IF_MADE} AS made FROM valid`,
-);
+    SELECT named, young, ${IF_MADE} AS made FROM valid`;
+}
+
+/** For a workflow whose live jobs share their definition, and the others theirs, as those of a wide graph mostly do. */
+const ALIKE_LIVE = NEW_JOB_COLUMNS.shared();
+const ALIKE_LATER = LATER_COLUMNS.shared();
+const INSERT_WORKFLOW = statement('insert-workflow', insertInto(ALIKE_LIVE, ALIKE_LATER));
+
+const INSERT_VARIED = statement('insert-varied-workflow', insertInto(NEW_JOB_COLUMNS, LATER_COLUMNS));
 
 /** Finds the workflow that has a key. */
 const FIND_WORKFLOW_KEY = statement(
@@ -206,6 +212,11 @@ function isLive({ admitAt }: NewStep): boolean {
   return admitAt === null;
 }
 
+/** Whether rows, if there are any, share their definition. */
+function areAlike<Row>(columns: Columns<Row>, rows: readonly Row[]): boolean {
+  return rows.length === 0 || columns.isPartShared(rows);
+}
+
 /** Stores a workflow; answers false if another one has its key. Throws if its names or its definition are gone. */
 export async function insertWorkflow(
   db: Queryable,
@@ -218,14 +229,16 @@ export async function insertWorkflow(
   const live = steps.filter(isLive).map(({ row }) => row);
   const later = steps.filter((step) => !isLive(step));
   const placed = steps.map((step, place) => ({ ...step, place }));
-  const storing = run<{ named: boolean; young: boolean; made: boolean }>(db, INSERT_WORKFLOW, [
+  const isAlike = areAlike(NEW_JOB_COLUMNS, live) && areAlike(LATER_COLUMNS, later);
+  const insert = isAlike ? INSERT_WORKFLOW : INSERT_VARIED;
+  const storing = run<{ named: boolean; young: boolean; made: boolean }>(db, insert, [
     ...[now, [tenant], [steps.length], ...namesTaken(made.names), made.at],
     ...[id, tenant, name, key, onFailure, running, createdAt, createdBy, steps.length, queues, tasks],
     ...[definition?.name ?? null, definition?.version ?? null],
     ...[scheduled?.schedule ?? null, scheduled?.occurrence ?? null],
     rerunOf,
-    ...(await parametersOf(NEW_JOB_COLUMNS, live)),
-    ...(await parametersOf(LATER_COLUMNS, later)),
+    ...(await parametersOf(isAlike ? ALIKE_LIVE : NEW_JOB_COLUMNS, live)),
+    ...(await parametersOf(isAlike ? ALIKE_LATER : LATER_COLUMNS, later)),
     ...(await parametersOf(STEP_COLUMNS, placed)),
     ...[binaryArray('int', edges.parents), binaryArray('int', edges.children)],
   ]);

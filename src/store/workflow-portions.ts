@@ -66,21 +66,23 @@ export async function findOutbox(db: Queryable, jobs: readonly string[]): Promis
 
 /**
  * The edges of the first ends, no more than $3 in all, in the order of the ends and of the children; a row per child with
- * the numbers of the ends that it waits for, because thousands of ends may have one child.
+ * the numbers of the ends that it waits for, because thousands of ends may have one child, whose step is read once.
  */
 const READ_EDGES = statement(
   'read-edges',
   `
-    SELECT string_agg(e.n::text, ' ') AS ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
+    SELECT c.ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
       s.ok, s.bad, s.released, s.outcome, s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS inner,
       s.refers
     FROM (
-      SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
-      CROSS JOIN LATERAL (
-        SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
-      ORDER BY u.n, e.child LIMIT $3) e
-    JOIN punctual.steps s ON ${byIndex('s.id', 'e.child')}
-    GROUP BY s.id`,
+      SELECT e.child, string_agg(e.n::text, ' ') AS ends
+      FROM (
+        SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
+        CROSS JOIN LATERAL (
+          SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
+        ORDER BY u.n, e.child LIMIT $3) e
+      GROUP BY e.child) c
+    JOIN punctual.steps s ON ${byIndex('s.id', 'c.child')}`,
 );
 
 /** The ended steps that need more than their state to be counted: some parents ended badly, or a workflow runs for them. */
@@ -181,13 +183,17 @@ export async function readPortion(
     ends.map(({ place }) => place ?? BEFORE_ALL),
   );
   const ids = [...new Set(ends.map(({ workflow }) => workflow))];
+  // A step that succeeded counts as ok whatever its parents were, and the workflow that it may have started has ended.
+  const special = ends.filter(({ state }) => state !== 'succeeded').map(({ job }) => job);
   const [children, sources, workflows] = await Promise.all([
     run<StepCounts & { readonly ends: string } & Record<string, unknown>>(db, READ_EDGES, [
       jobs,
       places,
       limit,
     ]),
-    run<ReadSource & Record<string, unknown>>(db, READ_SOURCES, [jobs]),
+    special.length === 0
+      ? []
+      : run<ReadSource & Record<string, unknown>>(db, READ_SOURCES, [binaryArray('uuid', special)]),
     run<ReadWorkflow & Record<string, unknown>>(db, READ_WORKFLOWS_OF_ENDS, [ids]),
   ]);
   const edges = children.flatMap((child) =>
@@ -262,6 +268,26 @@ const DUE = 'greatest(l.run_at, u.run_at)';
 const STAYS = `(l.held OR u.parked OR ${DUE} > $9::bigint)`;
 const RELEASED =
   'unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at, payload, parked)';
+
+/** What released jobs have in common: those of a wide graph mostly all of it, so that it is told once for many ids. */
+const ALIKE = ['tenant', 'queue', 'needs', 'lane', 'rank', 'runAt', 'startBefore', 'key', 'fence', 'sizeKib']
+  .map((name) => `l."${name}"`)
+  .join(', ');
+
+/** Released jobs that differ in nothing but their ids. */
+interface AlikeJobs extends Omit<Waiting, 'id' | 'row'> {
+  readonly ids: string;
+}
+
+/** Written out like the counts of steps: there may be thousands. */
+function jobsOf(groups: readonly AlikeJobs[]): Waiting[] {
+  const jobs: Waiting[] = [];
+  for (const { ids, tenant, queue, needs, lane, rank, runAt, startBefore, key, fence, sizeKib } of groups) {
+    for (const id of ids.split(' '))
+      jobs.push({ id, tenant, queue, needs, lane, rank, runAt, startBefore, key, fence, sizeKib });
+  }
+  return jobs;
+}
 
 /**
  * The ends are locked first, and everything else happens only if all of them are still there: an end that somebody has
@@ -345,7 +371,8 @@ const APPLY_PORTION = leaderStatement(
     FROM advanced WHERE is_over GROUP BY tenant
   ), answer AS (
     SELECT EXISTS (SELECT 1 FROM own) AS own,
-      (SELECT json_agg(l) FROM live l) AS live,
+      (SELECT json_agg(g) FROM (
+        SELECT string_agg(l.id::text, ' ') AS ids, ${ALIKE} FROM live l GROUP BY ${ALIKE}) g) AS live,
       (SELECT count(*) FROM postponed) AS postponed,
       ${ENDED_STEPS} AS steps,
       (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
@@ -474,7 +501,7 @@ export async function applyPortion(
   const { own = false, live = null, postponed = 0, steps: left = null, over = null } = answer ?? {};
   return {
     isOwn: own,
-    live: live === null ? [] : (JSON.parse(live) as Waiting[]),
+    live: live === null ? [] : jobsOf(JSON.parse(live) as AlikeJobs[]),
     postponed,
     steps: endedSteps(left, now),
     over: over === null ? [] : (JSON.parse(over) as EndedWorkflow[]),

@@ -42,7 +42,7 @@ import type { WorkflowLeader } from './workflow-leader.js';
 /** Edges of one statement: between 250 and 2,500 it makes no difference to the rate, and others wait for less. */
 const MAX_EDGES = 1_000;
 /** Ends of one statement. */
-const MAX_ENDS = 500;
+const MAX_ENDS = 1_000;
 /** Workflows that are started before others have their turn: each may have ten thousand steps. */
 const MAX_STARTS = 10;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
