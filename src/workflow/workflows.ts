@@ -2,7 +2,7 @@ import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { Queryable } from '../store/database.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
-import { oldestDay } from '../store/partitions.js';
+import { dayBegin, oldestDay } from '../store/partitions.js';
 import { type EdgeRow, readGraph, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { type GraphStepRow, readGraphSteps, reopenSteps } from '../store/reopen-steps.js';
 import type { Requested } from '../store/requested.js';
@@ -221,11 +221,14 @@ export class Workflows {
 
   /**
    * Whether jobs of it may be gone: those of days that this leader is removing, or that were removed before. What it reads
-   * holds while it is alone, because only whoever is alone begins to remove days.
+   * holds while it is alone, because only whoever is alone begins to remove days. What is due to be removed counts as gone: a
+   * leader before this one may have removed the first of several such days, with steps of workflows that ended in a later one.
    */
   private async isTooOld({ ended_at: endedAt }: WorkflowRow): Promise<boolean> {
-    const { keptSince, hot } = this.leader;
-    return endedAt !== null && endedAt < Math.max(keptSince, await oldestDay(hot));
+    const { keptSince, hot, clock, config } = this.leader;
+    if (endedAt === null) return false;
+    const due = dayBegin(clock.now() - config.historyRetention);
+    return endedAt < Math.max(keptSince, due, await oldestDay(hot));
   }
 
   /** Looks for steps that have waited long enough. */
