@@ -109,7 +109,7 @@ export class InnerWorkflows {
           await insertWorkflow(db, workflow, made, now);
           await tieInner(db, leader.term, step, workflow.id, depth);
           await shareReach(db, leader.term, family, reach);
-          if (outer.held) await holdWorkflow(db, leader.term, tenant, workflow.id, true);
+          if (outer.held) await holdWorkflow(db, leader.term, tenant, workflow.id, true, true);
         }),
       );
       return workflow;

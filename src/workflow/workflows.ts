@@ -107,7 +107,8 @@ export class Workflows {
     await this.executor.alone(async () => {
       const workflow = await this.mustRead(tenant, id);
       if (workflow.state !== 'running') throw ended(workflow);
-      if (workflow.held === held) throw alreadySo(workflow);
+      const isOwn = workflow.held && !workflow.held_with_outer;
+      if (held ? isOwn : !workflow.held) throw alreadySo(workflow);
       const action = held ? 'workflow.hold' : 'workflow.release';
       const entry = author && this.entry(author, action, workflow, { held });
       await this.leader.writeRequested(entry, keep, (db, term) => holdWorkflow(db, term, tenant, id, held));

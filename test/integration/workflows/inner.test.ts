@@ -359,6 +359,35 @@ describe('a workflow on hold', () => {
     expect(ran).toEqual(['slow', 'b']);
   });
 
+  it('leaves a workflow on hold that somebody has held by itself, before or meanwhile', async () => {
+    const { user, ran, door } = await noting();
+    const jobs = { slow: step('slow'), b: step('b', ['slow']) };
+    const submitted = await submit(user, { first: inner(jobs), second: inner(jobs), third: inner(jobs) });
+    const ids = await Promise.all(
+      ['first', 'second', 'third'].map((name) => startedBy(user, submitted, name)),
+    );
+    const [first, second, third] = ids.map((id) => ({ id })) as [
+      { id: string },
+      { id: string },
+      { id: string },
+    ];
+    await until(async () => ran.length === 3);
+    await steer(user, first, 'hold');
+    await steer(user, submitted, 'hold');
+    await until(async () => (await Promise.all(ids.map((id) => read(user, id)))).every(({ held }) => held));
+    await steer(user, second, 'hold');
+    const again = await user.ask('POST', `/v1/workflows/${second.id}/hold`);
+    expect(again).toMatchObject({ status: 409, body: { code: 'WORKFLOW_HELD' } });
+    door.open();
+    await steer(user, submitted, 'release');
+    await until(async () => (await read(user, third.id)).state === 'succeeded');
+    for (const own of [first, second]) {
+      expect(await read(user, own.id)).toMatchObject({ held: true, state: 'running' });
+      await steer(user, own, 'release');
+    }
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+  });
+
   it('that was stopped by a failure releases the workflows that are its steps, too', async () => {
     const { user, ran, door } = await noting('slow-bad');
     const submitted = await submit(
