@@ -164,6 +164,7 @@ export type {
   EventWait,
   FailurePolicy,
   InnerWorkflow,
+  NamedWorkflow,
   ListedWorkflow,
   ListedWorkflowDefinition,
   RunIf,

@@ -3665,7 +3665,8 @@ LEFT JOIN LATERAL (
 WHERE s.workflow = $1::uuid ORDER BY s.place;
 
 -- read-inner-graph
-SELECT s.inner_graph AS graph, s.inner_workflow AS inner, s.released AND s.wake_at IS NOT NULL AS "isDue"
+SELECT s.inner_graph AS graph, s.inner_workflow AS inner, s.released AND s.wake_at IS NOT NULL AS "isDue", s.refers,
+  (SELECT l.payload FROM punctual.later l WHERE l.id = s.id) AS payload
 FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL;
 
 -- read-job
