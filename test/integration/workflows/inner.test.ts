@@ -559,10 +559,9 @@ describe('a step that names a definition', () => {
       [{ pointer: '/jobs/a/workflow', detail: 'there is no workflow definition nothing' }],
     ]);
     await put(user, 'greet', greet);
-    expect(await errorsOf(post({ a: { workflow: { definition: 'greet', input: { whom: 1 } } } }))).toMatchObject([
-      422,
-      [{ pointer: '/jobs/a/workflow/input/who' }],
-    ]);
+    expect(
+      await errorsOf(post({ a: { workflow: { definition: 'greet', input: { whom: 1 } } } })),
+    ).toMatchObject([422, [{ pointer: '/jobs/a/workflow/input/who' }]]);
     const unknown = { workflow: { definition: 'greet', input: { who: { $from: 'b.result' } } } };
     expect(await errorsOf(post({ a: unknown }))).toMatchObject([
       422,
@@ -575,9 +574,10 @@ describe('a step that names a definition', () => {
       [{ pointer: '/jobs/a/workflow/jobs/a/workflow', detail: 'the definitions are a circle: x > y > x' }],
     ]);
     await user.ask('DELETE', '/v1/workflow-definitions/x');
-    expect(
-      await errorsOf(user.ask('POST', '/v1/workflows', { body: { definition: 'y' } })),
-    ).toMatchObject([422, [{ pointer: '/definition' }]]);
+    expect(await errorsOf(user.ask('POST', '/v1/workflows', { body: { definition: 'y' } }))).toMatchObject([
+      422,
+      [{ pointer: '/definition' }],
+    ]);
   });
 
   it('fails with a reason if the results do not have what its steps need', async () => {
