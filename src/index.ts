@@ -166,6 +166,7 @@ export type {
   InnerWorkflow,
   ListedWorkflow,
   ListedWorkflowDefinition,
+  NamedWorkflow,
   RunIf,
   RunningPolicy,
   StepAddition,

@@ -77,7 +77,7 @@ mine AS MATERIALIZED (
 ), grown AS (
   UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues =
     $9::text[],
-    tasks = $10::text[],
+    tasks = $10::text[], edges = $20::int, last_place = $21::int,
     -- Those that could run at once are parked like the others.
     swept = w.swept AND NOT w.held
   WHERE w.id = $6::uuid AND EXISTS (SELECT 1 FROM own)
@@ -85,19 +85,19 @@ mine AS MATERIALIZED (
   INSERT INTO punctual.jobs (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires, traceparent, workflow, schedule, occurrence)
-  SELECT u.id, coalesce(u.payload, $43::json), coalesce(u.size_kib, $44::int), coalesce(u.tenant, $45::text),
-    coalesce(u.queue, $46::int), coalesce(u.needs, $47::int), coalesce(u.lane, $48::int), coalesce(u.rank,
-    $49::smallint), coalesce(u.run_at, $50::bigint), coalesce(u.max_attempts, $51::smallint), coalesce(u.max_losses,
-    $52::smallint), coalesce(u.at_most_once, $53::boolean), coalesce(u.timeout_ms, $54::bigint),
-    coalesce(u.created_at, $55::bigint), coalesce(u.start_before, $56::bigint), coalesce(u.task, $57::text),
-    coalesce(u.created_by, $58::text), coalesce(u.key, $59::text), coalesce(u.concurrency_key, $60::text),
-    coalesce(u.target, $61::json), coalesce(u.backoff, $62::json), coalesce(u.requires, $63::json),
-    coalesce(u.traceparent, $64::text), $6::uuid, (SELECT w.schedule FROM punctual.workflows w WHERE w.id =
+  SELECT u.id, coalesce(u.payload, $45::json), coalesce(u.size_kib, $46::int), coalesce(u.tenant, $47::text),
+    coalesce(u.queue, $48::int), coalesce(u.needs, $49::int), coalesce(u.lane, $50::int), coalesce(u.rank,
+    $51::smallint), coalesce(u.run_at, $52::bigint), coalesce(u.max_attempts, $53::smallint), coalesce(u.max_losses,
+    $54::smallint), coalesce(u.at_most_once, $55::boolean), coalesce(u.timeout_ms, $56::bigint),
+    coalesce(u.created_at, $57::bigint), coalesce(u.start_before, $58::bigint), coalesce(u.task, $59::text),
+    coalesce(u.created_by, $60::text), coalesce(u.key, $61::text), coalesce(u.concurrency_key, $62::text),
+    coalesce(u.target, $63::json), coalesce(u.backoff, $64::json), coalesce(u.requires, $65::json),
+    coalesce(u.traceparent, $66::text), $6::uuid, (SELECT w.schedule FROM punctual.workflows w WHERE w.id =
     $6::uuid),
-    (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid) FROM unnest($20::uuid[], $21::json[],
-      $22::int[], $23::text[], $24::int[], $25::int[], $26::int[], $27::smallint[], $28::bigint[], $29::smallint[],
-      $30::smallint[], $31::boolean[], $32::bigint[], $33::bigint[], $34::bigint[], $35::text[], $36::text[],
-      $37::text[], $38::text[], $39::json[], $40::json[], $41::json[], $42::text[]) u(id, payload, size_kib, tenant,
+    (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid) FROM unnest($22::uuid[], $23::json[],
+      $24::int[], $25::text[], $26::int[], $27::int[], $28::int[], $29::smallint[], $30::bigint[], $31::smallint[],
+      $32::smallint[], $33::boolean[], $34::bigint[], $35::bigint[], $36::bigint[], $37::text[], $38::text[],
+      $39::text[], $40::text[], $41::json[], $42::json[], $43::json[], $44::text[]) u(id, payload, size_kib, tenant,
       queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at,
       start_before, task, created_by, key, concurrency_key, target, backoff, requires, traceparent) WHERE EXISTS
       (SELECT 1 FROM own)
@@ -105,34 +105,34 @@ mine AS MATERIALIZED (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
-  SELECT u.id, coalesce(u.payload, $91::json), coalesce(u.size_kib, $92::int), coalesce(u.tenant, $93::text),
-    coalesce(u.queue, $94::int), coalesce(u.needs, $95::int), coalesce(u.lane, $96::int), coalesce(u.rank,
-    $97::smallint), coalesce(u.run_at, $98::bigint), coalesce(u.max_attempts, $99::smallint), coalesce(u.max_losses,
-    $100::smallint), coalesce(u.at_most_once, $101::boolean), coalesce(u.timeout_ms, $102::bigint),
-    coalesce(u.created_at, $103::bigint), coalesce(u.start_before, $104::bigint), coalesce(u.task, $105::text),
-    coalesce(u.created_by, $106::text), coalesce(u.key, $107::text), coalesce(u.concurrency_key, $108::text),
-    coalesce(u.target, $109::json), coalesce(u.backoff, $110::json), coalesce(u.requires, $111::json),
-    coalesce(u.traceparent, $112::text), coalesce(u.admit_at, $113::bigint), coalesce(u.held, $114::boolean),
-    coalesce(u.blocked, $115::boolean), $6::uuid, (SELECT w.schedule FROM punctual.workflows w WHERE w.id =
+  SELECT u.id, coalesce(u.payload, $93::json), coalesce(u.size_kib, $94::int), coalesce(u.tenant, $95::text),
+    coalesce(u.queue, $96::int), coalesce(u.needs, $97::int), coalesce(u.lane, $98::int), coalesce(u.rank,
+    $99::smallint), coalesce(u.run_at, $100::bigint), coalesce(u.max_attempts, $101::smallint),
+    coalesce(u.max_losses, $102::smallint), coalesce(u.at_most_once, $103::boolean), coalesce(u.timeout_ms,
+    $104::bigint), coalesce(u.created_at, $105::bigint), coalesce(u.start_before, $106::bigint), coalesce(u.task,
+    $107::text), coalesce(u.created_by, $108::text), coalesce(u.key, $109::text), coalesce(u.concurrency_key,
+    $110::text), coalesce(u.target, $111::json), coalesce(u.backoff, $112::json), coalesce(u.requires, $113::json),
+    coalesce(u.traceparent, $114::text), coalesce(u.admit_at, $115::bigint), coalesce(u.held, $116::boolean),
+    coalesce(u.blocked, $117::boolean), $6::uuid, (SELECT w.schedule FROM punctual.workflows w WHERE w.id =
     $6::uuid),
-    (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid) FROM unnest($65::uuid[], $66::json[],
-      $67::int[], $68::text[], $69::int[], $70::int[], $71::int[], $72::smallint[], $73::bigint[], $74::smallint[],
-      $75::smallint[], $76::boolean[], $77::bigint[], $78::bigint[], $79::bigint[], $80::text[], $81::text[],
-      $82::text[], $83::text[], $84::json[], $85::json[], $86::json[], $87::text[], $88::bigint[], $89::boolean[],
-      $90::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid) FROM unnest($67::uuid[], $68::json[],
+      $69::int[], $70::text[], $71::int[], $72::int[], $73::int[], $74::smallint[], $75::bigint[], $76::smallint[],
+      $77::smallint[], $78::boolean[], $79::bigint[], $80::bigint[], $81::bigint[], $82::text[], $83::text[],
+      $84::text[], $85::text[], $86::json[], $87::json[], $88::json[], $89::text[], $90::bigint[], $91::boolean[],
+      $92::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
       at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
       requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
     inner_steps, wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
-  SELECT u.id, coalesce(u.name, $133::text), coalesce(u.place, $134::int), coalesce(u.run_if, $135::text),
-    coalesce(u.parents, $136::int), coalesce(u.parents_left, $137::int), coalesce(u.released, $138::boolean),
-    coalesce(u.delay_ms, $139::bigint), coalesce(u.wait, $140::json), coalesce(u.inner_graph, $141::json),
-    coalesce(u.inner_steps, $142::int), coalesce(u.wake_at, $143::bigint), coalesce(u.refers, $144::boolean),
-    coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json), coalesce(u.ok, $147::int), coalesce(u.bad,
-    $148::int), $6::uuid, $7::text, $4::uuid FROM unnest($116::uuid[], $117::text[], $118::int[], $119::text[],
-    $120::int[], $121::int[], $122::boolean[], $123::bigint[], $124::json[], $125::json[], $126::int[],
-    $127::bigint[], $128::boolean[], $129::boolean[], $130::json[], $131::int[], $132::int[]) u(id, name, place,
+  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.run_if, $137::text),
+    coalesce(u.parents, $138::int), coalesce(u.parents_left, $139::int), coalesce(u.released, $140::boolean),
+    coalesce(u.delay_ms, $141::bigint), coalesce(u.wait, $142::json), coalesce(u.inner_graph, $143::json),
+    coalesce(u.inner_steps, $144::int), coalesce(u.wake_at, $145::bigint), coalesce(u.refers, $146::boolean),
+    coalesce(u.hold, $147::boolean), coalesce(u.template, $148::json), coalesce(u.ok, $149::int), coalesce(u.bad,
+    $150::int), $6::uuid, $7::text, $4::uuid FROM unnest($118::uuid[], $119::text[], $120::int[], $121::text[],
+    $122::int[], $123::int[], $124::boolean[], $125::bigint[], $126::json[], $127::json[], $128::int[],
+    $129::bigint[], $130::boolean[], $131::boolean[], $132::json[], $133::int[], $134::int[]) u(id, name, place,
     run_if, parents, parents_left, released, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold,
     template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
 ), edges AS (
@@ -628,6 +628,10 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN ARRAY(SELECT id FROM
     chosen) END AS ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- count-figures-beside
+SELECT coalesce(sum(s.parents), 0) AS edges, coalesce(max(s.place), 0) AS "lastPlace"
+FROM punctual.steps s WHERE s.workflow = $1::uuid;
+
 -- count-label-sets
 SELECT u.tenant, (
   SELECT count(*) FROM (
@@ -1016,16 +1020,17 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR j.task = $14::text)
-    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR j.schedule = $16::text)
-    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR true)
+    AND ($15::text IS NULL OR j.task = $15::text)
+    AND ($16::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR j.schedule = $17::text)
+    AND ($18::uuid IS NULL OR c.worker = $18::uuid)
+    AND ($19::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1035,7 +1040,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1057,18 +1062,19 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $15::text)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-    AND ($16::text IS NULL OR l.schedule = $16::text)
-    AND ($17::uuid IS NULL OR false)
-    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+    AND ($14::boolean IS NULL OR (l.workflow IS NULL OR l.task IS NOT NULL OR l.target IS NOT NULL))
+    AND ($15::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $15::text)
+    AND ($16::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $16::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $16::text END)
+    AND ($17::text IS NULL OR l.schedule = $17::text)
+    AND ($18::uuid IS NULL OR false)
+    AND ($19::int IS NULL OR l.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(l.key, $21::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1085,7 +1091,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1106,17 +1112,18 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR false)
     AND ($13::boolean IS NULL OR NOT h.at_most_once)
-    AND ($14::text IS NULL OR h.task = $14::text)
-    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR h.schedule = $16::text)
-    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR (h.workflow IS NULL OR h.task IS NOT NULL OR h.target IS NOT NULL))
+    AND ($15::text IS NULL OR h.task = $15::text)
+    AND ($16::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR h.schedule = $17::text)
+    AND ($18::uuid IS NULL OR h.worker = $18::uuid)
+    AND ($19::int IS NULL OR h.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(h.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $22::text END)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1126,7 +1133,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1240,16 +1247,17 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR j.task = $14::text)
-    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR j.schedule = $16::text)
-    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR true)
+    AND ($15::text IS NULL OR j.task = $15::text)
+    AND ($16::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR j.schedule = $17::text)
+    AND ($18::uuid IS NULL OR c.worker = $18::uuid)
+    AND ($19::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1259,7 +1267,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1281,18 +1289,19 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $15::text)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-    AND ($16::text IS NULL OR l.schedule = $16::text)
-    AND ($17::uuid IS NULL OR false)
-    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+    AND ($14::boolean IS NULL OR (l.workflow IS NULL OR l.task IS NOT NULL OR l.target IS NOT NULL))
+    AND ($15::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $15::text)
+    AND ($16::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $16::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $16::text END)
+    AND ($17::text IS NULL OR l.schedule = $17::text)
+    AND ($18::uuid IS NULL OR false)
+    AND ($19::int IS NULL OR l.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(l.key, $21::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1309,7 +1318,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1330,17 +1339,18 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR false)
     AND ($13::boolean IS NULL OR NOT h.at_most_once)
-    AND ($14::text IS NULL OR h.task = $14::text)
-    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR h.schedule = $16::text)
-    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR (h.workflow IS NULL OR h.task IS NOT NULL OR h.target IS NOT NULL))
+    AND ($15::text IS NULL OR h.task = $15::text)
+    AND ($16::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR h.schedule = $17::text)
+    AND ($18::uuid IS NULL OR h.worker = $18::uuid)
+    AND ($19::int IS NULL OR h.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(h.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $22::text END)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1350,7 +1360,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1417,16 +1427,17 @@ WITH own_queues AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR j.task = $14::text)
-    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR j.schedule = $16::text)
-    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR true)
+    AND ($15::text IS NULL OR j.task = $15::text)
+    AND ($16::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR j.schedule = $17::text)
+    AND ($18::uuid IS NULL OR c.worker = $18::uuid)
+    AND ($19::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1436,7 +1447,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1464,18 +1475,19 @@ WITH own_queues AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $15::text)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-    AND ($16::text IS NULL OR l.schedule = $16::text)
-    AND ($17::uuid IS NULL OR false)
-    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+    AND ($14::boolean IS NULL OR (l.workflow IS NULL OR l.task IS NOT NULL OR l.target IS NOT NULL))
+    AND ($15::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $15::text)
+    AND ($16::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $16::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $16::text END)
+    AND ($17::text IS NULL OR l.schedule = $17::text)
+    AND ($18::uuid IS NULL OR false)
+    AND ($19::int IS NULL OR l.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(l.key, $21::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1492,7 +1504,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1513,17 +1525,18 @@ WITH own_queues AS MATERIALIZED (
     AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR false)
     AND ($13::boolean IS NULL OR NOT h.at_most_once)
-    AND ($14::text IS NULL OR h.task = $14::text)
-    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR h.schedule = $16::text)
-    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR (h.workflow IS NULL OR h.task IS NOT NULL OR h.target IS NOT NULL))
+    AND ($15::text IS NULL OR h.task = $15::text)
+    AND ($16::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR h.schedule = $17::text)
+    AND ($18::uuid IS NULL OR h.worker = $18::uuid)
+    AND ($19::int IS NULL OR h.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(h.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $22::text END)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1533,7 +1546,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1591,16 +1604,17 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR j.task = $14::text)
-    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR j.schedule = $16::text)
-    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR true)
+    AND ($15::text IS NULL OR j.task = $15::text)
+    AND ($16::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR j.schedule = $17::text)
+    AND ($18::uuid IS NULL OR c.worker = $18::uuid)
+    AND ($19::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1610,7 +1624,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1623,7 +1637,7 @@ WITH live AS MATERIALIZED (
     SELECT j.*, (256 + coalesce(pg_column_size(j.target), 0) + coalesce(pg_column_size(j.requires), 0) +
       coalesce(pg_column_size(j.payload), 0) + coalesce(pg_column_size(j.earlier_attempts), 0)) AS bytes FROM
       punctual.jobs j
-    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.tenant = $1 AND j.schedule = $16::text
+    WHERE j.id < $2::uuid AND j.id >= $3::uuid AND $6::boolean AND j.tenant = $1 AND j.schedule = $17::text
     ORDER BY j.id DESC LIMIT $4::int) j
   LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id
 ), not_admitted AS MATERIALIZED (
@@ -1632,18 +1646,19 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $15::text)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-    AND ($16::text IS NULL OR l.schedule = $16::text)
-    AND ($17::uuid IS NULL OR false)
-    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+    AND ($14::boolean IS NULL OR (l.workflow IS NULL OR l.task IS NOT NULL OR l.target IS NOT NULL))
+    AND ($15::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $15::text)
+    AND ($16::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $16::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $16::text END)
+    AND ($17::text IS NULL OR l.schedule = $17::text)
+    AND ($18::uuid IS NULL OR false)
+    AND ($19::int IS NULL OR l.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(l.key, $21::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1660,7 +1675,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1673,7 +1688,7 @@ WITH live AS MATERIALIZED (
     SELECT l.*, (256 + coalesce(pg_column_size(l.target), 0) + coalesce(pg_column_size(l.requires), 0) +
       coalesce(pg_column_size(l.payload), 0) + coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM
       punctual.later l
-    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.schedule = $16::text
+    WHERE l.tenant = $1 AND l.id < $2::uuid AND l.id >= $3::uuid AND $7::boolean AND l.schedule = $17::text
     ORDER BY l.id DESC LIMIT $4::int) l
 ), ended AS MATERIALIZED (
   SELECT h.id, h.bytes,
@@ -1681,17 +1696,18 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR false)
     AND ($13::boolean IS NULL OR NOT h.at_most_once)
-    AND ($14::text IS NULL OR h.task = $14::text)
-    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR h.schedule = $16::text)
-    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR (h.workflow IS NULL OR h.task IS NOT NULL OR h.target IS NOT NULL))
+    AND ($15::text IS NULL OR h.task = $15::text)
+    AND ($16::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR h.schedule = $17::text)
+    AND ($18::uuid IS NULL OR h.worker = $18::uuid)
+    AND ($19::int IS NULL OR h.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(h.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $22::text END)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1701,7 +1717,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1726,7 +1742,7 @@ WITH live AS MATERIALIZED (
       e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
       e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
-      AND h.finished_at >= $9::bigint AND h.schedule = $16::text
+      AND h.finished_at >= $9::bigint AND h.schedule = $17::text
     ORDER BY h.id DESC LIMIT $4::int) h
 ), position AS MATERIALIZED (
   SELECT greatest((SELECT id FROM live ORDER BY id DESC OFFSET $4::int - 1 LIMIT 1), (SELECT id FROM not_admitted
@@ -1809,16 +1825,17 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR j.task = $14::text)
-    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR j.schedule = $16::text)
-    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR true)
+    AND ($15::text IS NULL OR j.task = $15::text)
+    AND ($16::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR j.schedule = $17::text)
+    AND ($18::uuid IS NULL OR c.worker = $18::uuid)
+    AND ($19::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1828,7 +1845,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1850,18 +1867,19 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $15::text)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-    AND ($16::text IS NULL OR l.schedule = $16::text)
-    AND ($17::uuid IS NULL OR false)
-    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+    AND ($14::boolean IS NULL OR (l.workflow IS NULL OR l.task IS NOT NULL OR l.target IS NOT NULL))
+    AND ($15::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $15::text)
+    AND ($16::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $16::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $16::text END)
+    AND ($17::text IS NULL OR l.schedule = $17::text)
+    AND ($18::uuid IS NULL OR false)
+    AND ($19::int IS NULL OR l.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(l.key, $21::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1878,7 +1896,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1899,17 +1917,18 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR false)
     AND ($13::boolean IS NULL OR NOT h.at_most_once)
-    AND ($14::text IS NULL OR h.task = $14::text)
-    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR h.schedule = $16::text)
-    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR (h.workflow IS NULL OR h.task IS NOT NULL OR h.target IS NOT NULL))
+    AND ($15::text IS NULL OR h.task = $15::text)
+    AND ($16::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR h.schedule = $17::text)
+    AND ($18::uuid IS NULL OR h.worker = $18::uuid)
+    AND ($19::int IS NULL OR h.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(h.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $22::text END)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1919,7 +1938,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2003,16 +2022,17 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR NOT $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR j.task = $14::text)
-    AND ($15::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR j.schedule = $16::text)
-    AND ($17::uuid IS NULL OR c.worker = $17::uuid)
-    AND ($18::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR true)
+    AND ($15::text IS NULL OR j.task = $15::text)
+    AND ($16::text IS NULL OR j.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR j.schedule = $17::text)
+    AND ($18::uuid IS NULL OR c.worker = $18::uuid)
+    AND ($19::int IS NULL OR j.attempts + (c.job IS NOT NULL)::int BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2022,7 +2042,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2044,18 +2064,19 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR l.held = $12::boolean)
     AND ($13::boolean IS NULL OR true)
-    AND ($14::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $14::text)
-    AND ($15::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
-      WHERE q.tenant = $1 AND q.name = $15::text)
-      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $15::text END)
-    AND ($16::text IS NULL OR l.schedule = $16::text)
-    AND ($17::uuid IS NULL OR false)
-    AND ($18::int IS NULL OR l.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(l.key, $20::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
+    AND ($14::boolean IS NULL OR (l.workflow IS NULL OR l.task IS NOT NULL OR l.target IS NOT NULL))
+    AND ($15::text IS NULL OR coalesce(l.task, punctual.readable(l.submission) ->> 'task') = $15::text)
+    AND ($16::text IS NULL OR CASE WHEN l.submission IS NULL THEN l.queue = (SELECT q.id FROM punctual.queues q
+      WHERE q.tenant = $1 AND q.name = $16::text)
+      ELSE coalesce(punctual.readable(l.submission) ->> 'queue', 'default') = $16::text END)
+    AND ($17::text IS NULL OR l.schedule = $17::text)
+    AND ($18::uuid IS NULL OR false)
+    AND ($19::int IS NULL OR l.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(l.key, $21::text) AND (l.submission IS NOT NULL OR EXISTS (SELECT 1 FROM
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
-    AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2072,7 +2093,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2093,17 +2114,18 @@ WITH live AS MATERIALIZED (
     AND ($11::text[] IS NULL OR h.state = ANY ($11::text[]))
     AND ($12::boolean IS NULL OR false)
     AND ($13::boolean IS NULL OR NOT h.at_most_once)
-    AND ($14::text IS NULL OR h.task = $14::text)
-    AND ($15::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
-      $15::text))
-    AND ($16::text IS NULL OR h.schedule = $16::text)
-    AND ($17::uuid IS NULL OR h.worker = $17::uuid)
-    AND ($18::int IS NULL OR h.attempts BETWEEN $18::int AND $19::int)
-    AND ($20::text IS NULL OR starts_with(h.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
+    AND ($14::boolean IS NULL OR (h.workflow IS NULL OR h.task IS NOT NULL OR h.target IS NOT NULL))
+    AND ($15::text IS NULL OR h.task = $15::text)
+    AND ($16::text IS NULL OR h.queue = (SELECT q.id FROM punctual.queues q WHERE q.tenant = $1 AND q.name =
+      $16::text))
+    AND ($17::text IS NULL OR h.schedule = $17::text)
+    AND ($18::uuid IS NULL OR h.worker = $18::uuid)
+    AND ($19::int IS NULL OR h.attempts BETWEEN $19::int AND $20::int)
+    AND ($21::text IS NULL OR starts_with(h.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
-    AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
-      THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
+      THEN punctual.readable(h.error) ->> 'code' = $22::text END)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2113,7 +2135,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2571,23 +2593,29 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- hold-workflow
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  UPDATE punctual.workflows w SET held = $6::boolean, swept = false
-  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND w.held <> $6::boolean AND EXISTS (SELECT
-    1 FROM term)
+  UPDATE punctual.workflows w SET held = $6::boolean, held_with_outer = $6::boolean AND $7::boolean, swept = false
+  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND EXISTS (SELECT 1 FROM term)
+    AND CASE
+      WHEN w.held <> $6::boolean THEN $6::boolean OR NOT $7::boolean OR w.held_with_outer
+      -- Who holds it by itself wants it to stay so when the one around it is released.
+      ELSE $6::boolean AND w.held_with_outer AND NOT $7::boolean END
   RETURNING w.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- hold-workflow-audited
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
-  UPDATE punctual.workflows w SET held = $6::boolean, swept = false
-  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND w.held <> $6::boolean AND EXISTS (SELECT
-    1 FROM term)
+  UPDATE punctual.workflows w SET held = $6::boolean, held_with_outer = $6::boolean AND $7::boolean, swept = false
+  WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND EXISTS (SELECT 1 FROM term)
+    AND CASE
+      WHEN w.held <> $6::boolean THEN $6::boolean OR NOT $7::boolean OR w.held_with_outer
+      -- Who holds it by itself wants it to stay so when the one around it is released.
+      ELSE $6::boolean AND w.held_with_outer AND NOT $7::boolean END
   RETURNING w.id
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
-  SELECT $2::bigint, $7::uuid, $8::bigint, $9::text, $10::uuid, $11::text, $12::text, $13::text, $14::text,
-    $15::text, $16::text, $17::json, $18::json, $19::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $8::uuid, $9::bigint, $10::text, $11::uuid, $12::text, $13::text, $14::text, $15::text,
+    $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- insert-jobs
@@ -2722,10 +2750,11 @@ WITH valid AS MATERIALIZED (
 ), made AS (
   INSERT INTO punctual.workflows
     (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
-    definition, definition_version, schedule, occurrence, rerun_of)
+    definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($151::int[]),
+    $18::int - 1
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
   RETURNING id
@@ -3253,7 +3282,8 @@ WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
 
 -- list-workflows
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-  w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+  w.stopping, w.held, w.held_with_outer, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at,
+    w.definition,
   w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
   (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow FROM punctual.workflows w
 WHERE w.tenant = $1 AND w.id < $2::uuid AND ($4::text[] IS NULL OR w.state = ANY ($4::text[]))
@@ -3670,6 +3700,12 @@ JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
   ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
 
+-- read-figures-beside
+SELECT w.steps + (SELECT coalesce(sum(s.inner_steps), 0) FROM punctual.steps s WHERE s.workflow = w.id AND
+  s.inner_steps > 0)
+  AS steps, w.edges, w.last_place AS "lastPlace"
+FROM punctual.workflows w WHERE w.id = $1::uuid;
+
 -- read-graph
 SELECT e.parent, e.child FROM punctual.steps s JOIN punctual.edges e ON e.child BETWEEN s.id AND s.id
 WHERE s.workflow = $1 AND s.tenant = $2;
@@ -3695,7 +3731,8 @@ LEFT JOIN LATERAL (
 WHERE s.workflow = $1::uuid ORDER BY s.place;
 
 -- read-inner-graph
-SELECT s.inner_graph AS graph, s.inner_workflow AS inner, s.released AND s.wake_at IS NOT NULL AS "isDue"
+SELECT s.inner_graph AS graph, s.inner_workflow AS inner, s.released AND s.wake_at IS NOT NULL AS "isDue", s.refers,
+  (SELECT l.payload FROM punctual.later l WHERE l.id = s.id) AS payload
 FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL;
 
 -- read-job
@@ -4025,14 +4062,9 @@ LEFT JOIN LATERAL (
 ORDER BY s.id;
 
 -- read-steps-beside
-WITH all_steps AS MATERIALIZED (
-  SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by, s.inner_steps FROM punctual.steps s WHERE
-    s.workflow = $1::uuid)
-SELECT (SELECT count(*) + coalesce(sum(inner_steps), 0) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0)
-  FROM all_steps) AS edges,
-  (SELECT max(place) FROM all_steps) AS "lastPlace",
-  (SELECT json_agg(json_build_object('id', a.id, 'name', a.name, 'outcome', a.outcome, 'bad', a.bad,
-    'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named;
+SELECT s.id, s.name, s.outcome, s.bad, s.added_by AS "addedBy" FROM unnest($2::text[]) u(name)
+CROSS JOIN LATERAL (
+  SELECT s.* FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.name = u.name LIMIT 1) s;
 
 -- read-steps-named
 SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS
@@ -4073,6 +4105,10 @@ SELECT l.id, l.submission FROM unnest($1::uuid[]) u(id) JOIN punctual.later l ON
 WHERE l.submission IS NOT NULL;
 
 -- read-submitted-steps
+SELECT p.* FROM (
+SELECT r.*, sum(coalesce(octet_length(r.payload::text), 0) + coalesce(octet_length(r.inner::text), 0))
+  OVER (ORDER BY r.id ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW) AS before
+FROM (
 SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.inner_graph AS inner,
   s.refers,
   s.hold,
@@ -4108,8 +4144,8 @@ LEFT JOIN LATERAL (
       e) h WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = coalesce(s.finished_at,
       (SELECT o.finished_at FROM punctual.outbox o WHERE o.job = s.id))
   LIMIT 1) m ON true
-LEFT JOIN punctual.queues q ON q.id = m.queue
-ORDER BY s.id;
+LEFT JOIN punctual.queues q ON q.id = m.queue) r) p
+WHERE coalesce(p.before, 0) < $5::int ORDER BY p.id;
 
 -- read-target
 SELECT j.tenant, j.target FROM punctual.jobs j WHERE j.id = $2::uuid AND j.tenant = $1;
@@ -4229,7 +4265,8 @@ WHERE place_in_portion <= $2::int AND bytes_before < $3::bigint ORDER BY id;
 
 -- read-workflow
 SELECT w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+w.stopping, w.held, w.held_with_outer, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at,
+  w.definition,
 w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
 (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow FROM punctual.workflows w
   WHERE w.tenant = $1 AND w.id = $2::uuid;
@@ -4491,7 +4528,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), again AS (
   UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
     steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL,
-    held = $22::boolean
+    held = $22::boolean, held_with_outer = CASE WHEN w.held THEN w.held_with_outer ELSE $22::boolean END,
+    edges = CASE WHEN cardinality($18::uuid[]) = 0 THEN w.edges END
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)
@@ -4566,7 +4604,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), again AS (
   UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
     steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL,
-    held = $22::boolean
+    held = $22::boolean, held_with_outer = CASE WHEN w.held THEN w.held_with_outer ELSE $22::boolean END,
+    edges = CASE WHEN cardinality($18::uuid[]) = 0 THEN w.edges END
   WHERE w.id = $4::uuid AND EXISTS (SELECT 1 FROM own)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)

@@ -5,11 +5,13 @@ import { countsJobs } from '../core/quotas.js';
 import { IdPath } from '../core/schemas/query.js';
 import { validate } from '../core/schemas/validate.js';
 import { AddedSteps, StepAddition, StepAdditionEnvelope } from '../core/schemas/workflow.js';
+import { putDefinitions } from '../core/workflow/named-workflows.js';
 import { allSteps, parseAdditions, withPlaces } from '../core/workflow/parse-workflow.js';
 import { MOST_STEPS } from '../core/workflow.js';
 import { reachWith, withInner } from '../store/new-workflow.js';
 import { readJob } from '../store/read-job.js';
 import { readStepsNamed, readWorkflow } from '../store/read-workflows.js';
+import { definitionsOf } from '../store/workflow-definitions.js';
 import { draftSteps } from '../workflow/draft-steps.js';
 import { notFound } from '../workflow/workflows.js';
 import type { AttemptCredential, Caller } from './caller.js';
@@ -53,7 +55,7 @@ async function addSteps(
   body: unknown,
   { traceparent }: Pick<Call, 'traceparent'>,
 ): Promise<Answer> {
-  const { jobs, join = true, by: named } = validate(StepAdditionEnvelope, body);
+  const { jobs: sent, join = true, by: named } = validate(StepAdditionEnvelope, body);
   const by = attemptOf(caller, named);
   const { tenant } = caller;
   const shard = node.shardOf(tenant);
@@ -66,6 +68,8 @@ async function addSteps(
     if (!job || !mayReport(caller, job))
       throw new PunctualError('JOB_NOT_FOUND', `There is no job ${by.jobId}.`);
   }
+  const find = definitionsOf(shard.hot, tenant);
+  const jobs = await putDefinitions(sent, { ...node.config, find });
   const tasks = await findTasks(shard, tenant, await allSteps(jobs, node.config));
   const { forms, steps } = await parseAdditions(jobs, {
     ...submissionContext(node, shard, tasks),

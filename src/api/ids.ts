@@ -2,7 +2,7 @@ import { invalid } from '../core/errors.js';
 import { IdQuery, MatchingIds } from '../core/schemas/ids.js';
 import { findIds } from '../store/find-ids.js';
 import { readJob } from '../store/read-job.js';
-import { limitsOf, mayTouch } from './restrictions.js';
+import { limitsOf, mayTouchJob } from './restrictions.js';
 import { type Route, route } from './route.js';
 
 /** How many ids are told: enough to choose from. */
@@ -33,7 +33,8 @@ export const idRoutes: readonly Route[] = [
       if (kind !== 'job' || !limitsOf(caller)) return { ids, more };
       // They are few, and only a key that is restricted pays for the look at each.
       const jobs = await Promise.all(ids.map((id) => readJob(hot, tenant, id)));
-      return { ids: ids.filter((_, i) => jobs[i] && mayTouch(caller, jobs[i])), more };
+      const isReached = await Promise.all(jobs.map((job) => job !== null && mayTouchJob(hot, caller, job)));
+      return { ids: ids.filter((_, i) => isReached[i]), more };
     },
   }),
 ];

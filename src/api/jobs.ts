@@ -31,7 +31,7 @@ import { type LogRow, readLogLines } from '../store/job-logs.js';
 import type { PlacedRow } from '../store/job-places.js';
 import { RolledBackError } from '../store/leader-statement.js';
 import { readJob } from '../store/read-job.js';
-import { type Relatives, readRelatives, readWorkflow } from '../store/read-workflows.js';
+import { type Relatives, readRelatives } from '../store/read-workflows.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { idRange } from './id-range.js';
@@ -46,10 +46,10 @@ import {
   forbidden,
   keyGuardOf,
   limitsOf,
-  mayTouch,
+  mayTouchJob,
   mustAllow,
   narrowed,
-  reachesWorkflow,
+  reachesWorkflowOf,
 } from './restrictions.js';
 import {
   Answer,
@@ -441,7 +441,8 @@ async function mustRead(
   db: Queryable = shard.hot,
 ): Promise<PlacedRow> {
   const row = await readJob(db, caller.tenant, id);
-  if (!row || !mayTouch(caller, row)) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
+  if (!row || !(await mayTouchJob(db, caller, row)))
+    throw new PunctualError('JOB_NOT_FOUND', `There is no job ${id}.`);
   return row;
 }
 
@@ -451,10 +452,8 @@ async function mustReach(shard: Shard, caller: Caller, id: string): Promise<void
 }
 
 /** Whether the caller may know the other steps of the job's workflow. */
-async function reachesGraph(db: Queryable, caller: Caller, { workflow }: PlacedRow): Promise<boolean> {
-  if (workflow === null || !limitsOf(caller)) return true;
-  const row = await readWorkflow(db, caller.tenant, workflow);
-  return row !== null && reachesWorkflow(caller, row);
+function reachesGraph(db: Queryable, caller: Caller, row: PlacedRow): Promise<boolean> {
+  return reachesWorkflowOf(db, caller, row);
 }
 
 /** A step that runs again lets others run, too. */

@@ -11,8 +11,9 @@ import type { Queryable } from '../store/database.js';
 import { readSubmittedSteps, type SubmittedStep } from '../store/read-submitted-steps.js';
 import { readGraph, type WorkflowRow } from '../store/read-workflows.js';
 
-/** Steps that one statement reads: each has a payload. */
+/** Steps that one statement reads, and about how many bytes of their payloads. */
 const PORTION = 200;
+const PORTION_BYTES = 4_194_304;
 /** Steps and edges that are worked on before the time slice is checked again. */
 const LOOK_EVERY = 500;
 
@@ -66,7 +67,7 @@ async function readAll(db: Queryable, row: WorkflowRow, maxBytes: number): Promi
   const steps: SubmittedStep[] = [];
   let [bytes, count] = [0, 0];
   for (let after = FIRST_UUID; ; ) {
-    const page = await readSubmittedSteps(db, row.tenant, row.id, after, PORTION);
+    const page = await readSubmittedSteps(db, row.tenant, row.id, after, PORTION, PORTION_BYTES);
     count += page.length;
     for (const step of page) {
       if (step.isAdded) continue;
@@ -75,7 +76,7 @@ async function readAll(db: Queryable, row: WorkflowRow, maxBytes: number): Promi
       steps.push(step);
     }
     if (bytes > maxBytes) throw tooLarge(row.id, maxBytes);
-    if (page.length < PORTION) break;
+    if (page.length === 0) break;
     after = page.at(-1)!.id;
   }
   // It is being removed.

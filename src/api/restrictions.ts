@@ -1,9 +1,10 @@
 import { areWithin, handlerOf, isWithin, type KeyLimits, type StoredWork } from '../core/access.js';
 import { PunctualError } from '../core/errors.js';
 import type { ParsedStep } from '../core/workflow/parse-workflow.js';
+import type { Queryable } from '../store/database.js';
 import type { KeyGuard } from '../store/keys.js';
 import { readQueues } from '../store/queues.js';
-import type { WorkflowRow } from '../store/read-workflows.js';
+import { readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import type { AttemptCredential, Caller } from './caller.js';
 
 /**
@@ -29,6 +30,38 @@ export function limitsOf(caller: Caller | AttemptCredential): KeyLimits | undefi
 export function mayTouch(caller: Caller | AttemptCredential, place: Place): boolean {
   const limits = limitsOf(caller);
   return limits === undefined || isWithin(limits, place);
+}
+
+/** Whether a job is a step that runs nothing: who reaches its workflow reaches it, whatever queue its row is in. */
+export function isIdleStep({ workflow, task, target }: IdleStep): boolean {
+  return workflow !== null && task === null && target === null;
+}
+
+interface IdleStep {
+  readonly workflow: string | null;
+  readonly task: string | null;
+  readonly target: unknown;
+}
+
+/** Whether the caller may see and touch a job. */
+export async function mayTouchJob(
+  db: Queryable,
+  caller: Caller,
+  job: Place & IdleStep & { readonly tenant: string },
+): Promise<boolean> {
+  if (limitsOf(caller) === undefined) return true;
+  return isIdleStep(job) ? reachesWorkflowOf(db, caller, job) : mayTouch(caller, job);
+}
+
+/** Whether the caller reaches the workflow of a job; so does everybody if it has none. */
+export async function reachesWorkflowOf(
+  db: Queryable,
+  caller: Caller,
+  { workflow, tenant }: Pick<IdleStep, 'workflow'> & { readonly tenant: string },
+): Promise<boolean> {
+  if (workflow === null || limitsOf(caller) === undefined) return true;
+  const row = await readWorkflow(db, tenant, workflow);
+  return row !== null && reachesWorkflow(caller, row);
 }
 
 /** A restricted key reaches a workflow if it reaches all of its steps; one that runs nothing is in no queue, and so elsewhere. */
@@ -120,17 +153,23 @@ function outside(
 
 /**
  * The queue and task of a filter, narrowed to what the key reaches. A key for one queue means that one; a key for several
- * must be told which, because a list follows one index. Null when nothing can be found.
+ * must be told which, because a list follows one index. Steps that run nothing are in no queue, and so elsewhere. Null when
+ * nothing can be found.
  */
 export function narrowed<
   F extends { readonly queue?: string | undefined; readonly task?: string | undefined },
->(caller: Caller, filter: F): F | null {
+>(caller: Caller, filter: F): (F & { readonly runs?: boolean }) | null {
   const limits = limitsOf(caller);
   if (limits === undefined) return filter;
   const queue = oneOf('queue', filter.queue, limits.queues);
   const task = oneOf('task', filter.task, limits.tasks);
   if (queue === null || task === null) return null;
-  return { ...filter, ...(queue !== undefined && { queue }), ...(task !== undefined && { task }) };
+  return {
+    ...filter,
+    ...(queue !== undefined && { queue }),
+    ...(task !== undefined && { task }),
+    runs: true,
+  };
 }
 
 function oneOf(

@@ -7,6 +7,7 @@ import {
   WorkflowDefinitionQuery,
   WorkflowDefinitionView,
 } from '../core/schemas/workflow.js';
+import { putDefinitions } from '../core/workflow/named-workflows.js';
 import {
   allSteps,
   type ParsedStep,
@@ -26,6 +27,7 @@ import type { UsedDefinition } from '../store/submit-workflow.js';
 import {
   type DefinitionChanged,
   type DefinitionRow,
+  definitionsOf,
   deleteDefinition,
   findDefinition,
   listDefinitions,
@@ -152,9 +154,12 @@ async function put(
   const { tenant, actor } = caller;
   const shard = node.shardOf(tenant);
   const form = readDefinitionForm(body);
-  const tasks = await findTasks(shard, tenant, await allSteps(form.jobs, node.config));
+  // Names of definitions stay names: each start puts in what they mean then.
+  const find = definitionsOf(shard.hot, tenant);
+  const put = await putDefinitions(form.jobs, { ...node.config, find }, [name]);
+  const tasks = await findTasks(shard, tenant, await allSteps(put, node.config));
   const context = { ...submissionContext(node, shard, tasks), maxBulkBytes: node.config.maxBulkBytes };
-  const steps = await parseGraph(form, context);
+  const steps = await parseGraph({ ...form, jobs: put }, context);
   mustAllowSteps(caller, withInner(steps));
   await mustFitPayloads(shard, caller, steps);
   const jobs = await writeSteps(form.jobs);

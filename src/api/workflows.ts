@@ -13,6 +13,7 @@ import {
 } from '../core/schemas/workflow.js';
 import { parsePayload } from '../core/submission.js';
 import { LAST_UUID } from '../core/uuid.js';
+import { putDefinitions } from '../core/workflow/named-workflows.js';
 import {
   allSteps,
   allStepsInside,
@@ -29,6 +30,7 @@ import { withInner } from '../store/new-workflow.js';
 import { listWorkflows, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import type { Requested } from '../store/requested.js';
 import type { NewWorkflow } from '../store/submit-workflow.js';
+import { definitionsOf } from '../store/workflow-definitions.js';
 import { notFound } from '../workflow/workflows.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
@@ -251,8 +253,14 @@ async function submitWorkflow(
   const read = readWorkflowForm(body);
   const { form, definition } =
     'definition' in read ? await graphOf(shard, caller, read) : { form: read, definition: null };
-  const context = await contextFor(node, shard, tenant, await allSteps(form.jobs, node.config));
-  const parsed = await parseWorkflow(form, context).catch((error: unknown) => {
+  const parse = async () => {
+    const find = definitionsOf(shard.hot, tenant);
+    const around = definition ? [definition.name] : [];
+    const jobs = await putDefinitions(form.jobs, { ...node.config, find }, around);
+    const context = await contextFor(node, shard, tenant, await allSteps(jobs, node.config));
+    return parseWorkflow({ ...form, jobs }, context);
+  };
+  const parsed = await parse().catch((error: unknown) => {
     throw definition ? ofDefinition(error) : error;
   });
   return storeWorkflow(shard, caller, parsed, definition, call);

@@ -69,6 +69,17 @@ export interface InnerWorkflow {
   readonly onFailure?: FailurePolicy;
   /** Default `finish`. */
   readonly running?: RunningPolicy;
+  /** What `$from` of `input.path` in the payloads of its steps means; may hold `$from` of steps around it. */
+  readonly input?: unknown;
+}
+
+/** A workflow that is a step of another one, by the name of its definition. */
+export interface NamedWorkflow {
+  readonly definition: string;
+  /** Default: the newest when the workflow around it is submitted. */
+  readonly version?: number;
+  /** What `$from` of `input.path` in the payloads of its steps means; may hold `$from` of steps around it. */
+  readonly input?: unknown;
 }
 
 /** A step of a workflow: a job, or with `wait` something to wait for, or with `workflow` another workflow. */
@@ -85,8 +96,8 @@ export interface WorkflowStep extends JobTemplate {
   readonly hold?: boolean;
   /** Instead of a job: the step ends when the event comes, or when the time has passed. */
   readonly wait?: Duration | EventWait;
-  /** Instead of a job: a workflow that starts when the step is released; the step ends when it does. */
-  readonly workflow?: InnerWorkflow;
+  /** Instead of a job: a workflow, or the name of a definition, that starts when the step is released; the step ends when it does. */
+  readonly workflow?: InnerWorkflow | NamedWorkflow | string;
 }
 
 /** The steps of a workflow by their names. */

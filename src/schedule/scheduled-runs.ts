@@ -6,6 +6,7 @@ import { type ParsedBatch, parseBatch } from '../core/parse-batch.js';
 import type { ScheduledWork } from '../core/schedule-definition.js';
 import { type JobDefinition, type ParsedSubmission, taskNamesOf } from '../core/submission.js';
 import { uuidv7 } from '../core/uuid.js';
+import { putDefinitions } from '../core/workflow/named-workflows.js';
 import { allSteps, type ParsedWorkflow, parseWorkflow } from '../core/workflow/parse-workflow.js';
 import { readSteps } from '../core/workflow/stored-graph.js';
 import type { Queryable } from '../store/database.js';
@@ -17,7 +18,7 @@ import type { ScheduleRow } from '../store/schedules.js';
 import { type NewBatch, storeBatch } from '../store/submit-batch.js';
 import { insertWorkflow, type NewWorkflow, type UsedDefinition } from '../store/submit-workflow.js';
 import type { TaskDefinitions } from '../store/task-definitions.js';
-import { noDefinition, readDefinition } from '../store/workflow-definitions.js';
+import { definitionsOf, noDefinition, readDefinition } from '../store/workflow-definitions.js';
 
 /**
  * What occurrences run besides single jobs: workflows and batches. They are read when an occurrence fires, with the newest
@@ -126,7 +127,8 @@ export class ScheduledRuns {
     const row = await readDefinition(this.leader.hot, tenant, name);
     if (!row) throw noDefinition(name);
     const { on_failure: onFailure, running, version } = row;
-    const jobs = await readSteps(row.jobs);
+    const context = { ...this.leader.config, find: definitionsOf(this.leader.hot, tenant) };
+    const jobs = await putDefinitions(await readSteps(row.jobs), context, [name]);
     const text = input === null ? null : new JsonText(input, Buffer.byteLength(input));
     const form = { name, jobs, onFailure, running, ...(text && { input: text }) };
     const steps = await allSteps(jobs, this.leader.config);

@@ -48,20 +48,34 @@ export async function readAdder(
   return row ?? null;
 }
 
-/** One pass over the steps of the workflow: the figures of all, and those of the given names. */
+/** The figures of a workflow, for which only those of its steps are read that are workflows. */
+const READ_FIGURES = statement(
+  'read-figures-beside',
+  `
+    SELECT w.steps + (SELECT coalesce(sum(s.inner_steps), 0) FROM punctual.steps s WHERE s.workflow = w.id AND s.inner_steps > 0)
+      AS steps, w.edges, w.last_place AS "lastPlace"
+    FROM punctual.workflows w WHERE w.id = $1::uuid`,
+);
+
+/** The figures that an older program did not store, or that are to be counted anew because steps have left the workflow. */
+const COUNT_FIGURES = statement(
+  'count-figures-beside',
+  `
+    SELECT coalesce(sum(s.parents), 0) AS edges, coalesce(max(s.place), 0) AS "lastPlace"
+    FROM punctual.steps s WHERE s.workflow = $1::uuid`,
+);
+
+/** One look-up for each name, however many steps the workflow has. */
 const READ_BESIDE = statement(
   'read-steps-beside',
   `
-    WITH all_steps AS MATERIALIZED (
-      SELECT s.id, s.name, s.place, s.parents, s.outcome, s.bad, s.added_by, s.inner_steps FROM punctual.steps s WHERE s.workflow = $1::uuid)
-    SELECT (SELECT count(*) + coalesce(sum(inner_steps), 0) FROM all_steps) AS steps, (SELECT coalesce(sum(parents), 0) FROM all_steps) AS edges,
-      (SELECT max(place) FROM all_steps) AS "lastPlace",
-      (SELECT json_agg(json_build_object('id', a.id, 'name', a.name, 'outcome', a.outcome, 'bad', a.bad,
-        'addedBy', a.added_by)) FROM all_steps a WHERE a.name = ANY($2::text[])) AS named`,
+    SELECT s.id, s.name, s.outcome, s.bad, s.added_by AS "addedBy" FROM unnest($2::text[]) u(name)
+    CROSS JOIN LATERAL (
+      SELECT s.* FROM punctual.steps s WHERE s.workflow = $1::uuid AND s.name = u.name LIMIT 1) s`,
 );
 
 /** A step that new ones name, or that has the name of one. */
-export interface StepBeside {
+export interface StepBeside extends Record<string, unknown> {
   readonly id: string;
   readonly name: string;
   readonly outcome: EndState | null;
@@ -72,20 +86,39 @@ export interface StepBeside {
 }
 
 /** A workflow as far as it matters for what is added to it. */
-export interface Beside {
+export interface Figures {
   /** With those of the workflows that they start, as these were submitted. */
   readonly steps: number;
   readonly edges: number;
   readonly lastPlace: number;
-  readonly named: readonly StepBeside[];
 }
 
-/** The figures of a workflow, and its steps of these names. */
-export async function readBeside(db: Queryable, workflow: string, names: readonly string[]): Promise<Beside> {
-  type Row = Omit<Beside, 'named'> & { readonly named: string | null } & Record<string, unknown>;
-  const [row] = await run<Row>(db, READ_BESIDE, [workflow, names]);
-  const { steps, edges, lastPlace, named } = row!;
-  return { steps, edges, lastPlace, named: named === null ? [] : (JSON.parse(named) as StepBeside[]) };
+/** The steps of a workflow that have these names. */
+export function readStepsBeside(
+  db: Queryable,
+  workflow: string,
+  names: readonly string[],
+): Promise<StepBeside[]> {
+  return run(db, READ_BESIDE, [workflow, names]);
+}
+
+/** The figures of a workflow; those that are not stored have to be counted. */
+export async function readFigures(db: Queryable, workflow: string): Promise<Figures> {
+  type Row = { readonly steps: number } & { readonly [name in 'edges' | 'lastPlace']: number | null };
+  const [row] = await run<Row & Record<string, unknown>>(db, READ_FIGURES, [workflow]);
+  if (!row) return { steps: 0, edges: 0, lastPlace: 0 };
+  const { steps, edges, lastPlace } = row;
+  if (edges !== null && lastPlace !== null) return { steps, edges, lastPlace };
+  return { steps, ...(await countFigures(db, workflow)) };
+}
+
+/** Counts the edges of a workflow, and reads the last place of a step of it, from its steps. */
+export async function countFigures(
+  db: Queryable,
+  workflow: string,
+): Promise<Pick<Figures, 'edges' | 'lastPlace'>> {
+  const [counted] = await run<{ edges: number; lastPlace: number }>(db, COUNT_FIGURES, [workflow]);
+  return counted!;
 }
 
 /** Steps that wait for the given one and are not decided about. */
@@ -154,7 +187,7 @@ export const ADDED_COLUMNS = new Columns<AddedStep>([
   { name: 'bad', type: 'int', of: (step) => step.bad },
 ]);
 
-const LIVE = NEW_JOB_COLUMNS.inSql(20);
+const LIVE = NEW_JOB_COLUMNS.inSql(22);
 const LATER = LATER_COLUMNS.inSql(LIVE.next);
 const STEPS = ADDED_COLUMNS.inSql(LATER.next);
 const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
@@ -178,7 +211,7 @@ const ADD_STEPS = leaderStatement(
     SELECT 1 AS yes WHERE EXISTS (SELECT 1 FROM mine) AND (SELECT named FROM valid) AND ${WHILE_TERM_LASTS}
   ), grown AS (
     UPDATE punctual.workflows w SET steps = w.steps + $8::int, steps_left = w.steps_left + $8::int, queues = $9::text[],
-      tasks = $10::text[],
+      tasks = $10::text[], edges = $20::int, last_place = $21::int,
       -- Those that could run at once are parked like the others.
       swept = w.swept AND NOT w.held
     WHERE w.id = $6::uuid AND ${IF_OWN}
@@ -213,6 +246,9 @@ export interface Addition {
   readonly steps: readonly AddedStep[];
   /** By ids, with those to the steps that join. */
   readonly edges: { readonly parents: readonly string[]; readonly children: readonly string[] };
+  /** How many edges the workflow has with these, and the last place of a step. */
+  readonly edgesInAll: number;
+  readonly lastPlace: number;
   /** Steps that wait for all of the new ones from now on. */
   readonly joiners: readonly string[];
   /** The queues and tasks of all steps of the workflow; null if there are too many. */
@@ -230,7 +266,7 @@ export class NotOwnedError extends RolledBackError {
 
 /** The parameters of the statement; exported for the test that runs every leader statement. */
 export async function additionValues(
-  { workflow, tenant, job, fence, steps, edges, joiners, queues, tasks }: Addition,
+  { workflow, tenant, job, fence, steps, edges, edgesInAll, lastPlace, joiners, queues, tasks }: Addition,
   names: readonly Resolved[],
   now: number,
 ): Promise<unknown[]> {
@@ -244,6 +280,8 @@ export async function additionValues(
       joiners,
       now,
       ...namesTaken(names),
+      edgesInAll,
+      lastPlace,
     ],
     ...(await parametersOf(NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(LATER_COLUMNS, later)),

@@ -20,21 +20,29 @@ import { NEVER } from './submit-workflow.js';
 const HOLD_WORKFLOW = auditedStatement(
   'hold-workflow',
   `answer AS (
-    UPDATE punctual.workflows w SET held = $6::boolean, swept = false
-    WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND w.held <> $6::boolean AND ${WHILE_TERM_LASTS}
+    UPDATE punctual.workflows w SET held = $6::boolean, held_with_outer = $6::boolean AND $7::boolean, swept = false
+    WHERE w.id = $5::uuid AND w.tenant = $4::text AND w.state = 'running' AND ${WHILE_TERM_LASTS}
+      AND CASE
+        WHEN w.held <> $6::boolean THEN $6::boolean OR NOT $7::boolean OR w.held_with_outer
+        -- Who holds it by itself wants it to stay so when the one around it is released.
+        ELSE $6::boolean AND w.held_with_outer AND NOT $7::boolean END
     RETURNING w.id
   )`,
 );
 
-/** Holds or releases a running workflow; answers whether that changed anything. */
+/**
+ * Holds or releases a running workflow; answers whether that changed anything. `withOuter` is for one inside another, which is
+ * held and released with it: a hold of its own stays.
+ */
 export async function holdWorkflow(
   db: Queryable,
   term: TermKey,
   tenant: string,
   id: string,
   held: boolean,
+  withOuter = false,
 ): Promise<boolean> {
-  return (await runAsLeader(db, term, HOLD_WORKFLOW, [tenant, id, held])).length > 0;
+  return (await runAsLeader(db, term, HOLD_WORKFLOW, [tenant, id, held, withOuter])).length > 0;
 }
 
 const PARK_STEPS = leaderStatement(

@@ -7,7 +7,8 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
 const READ_INNER = statement(
   'read-inner-graph',
   `
-    SELECT s.inner_graph AS graph, s.inner_workflow AS inner, s.released AND s.wake_at IS NOT NULL AS "isDue"
+    SELECT s.inner_graph AS graph, s.inner_workflow AS inner, s.released AND s.wake_at IS NOT NULL AS "isDue", s.refers,
+      (SELECT l.payload FROM punctual.later l WHERE l.id = s.id) AS payload
     FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL`,
 );
 
@@ -17,6 +18,10 @@ export interface InnerRow extends Record<string, unknown> {
   readonly graph: string;
   /** The workflow that it has started; null if it is to start one. */
   readonly inner: string | null;
+  /** Whether its input refers to results of other steps. */
+  readonly refers: boolean;
+  /** Its input as JSON text. */
+  readonly payload: string | null;
   /** Whether it is to start it now. */
   readonly isDue: boolean;
 }

@@ -39,6 +39,8 @@ export interface JobSearch {
   readonly held?: boolean | undefined;
   /** Without jobs that are never started again. */
   readonly repeatable?: boolean | undefined;
+  /** Without steps that only wait, or are workflows: their jobs are in no queue that anybody chose. */
+  readonly runs?: boolean | undefined;
   /** The lowest id. */
   readonly from?: string | undefined;
   /** Only these jobs. */
@@ -177,6 +179,13 @@ const FILTERS: readonly Filter[] = [
     live: always,
     later: always,
     ended: () => 'NOT h.at_most_once',
+  },
+  {
+    parameters: { runs: 'boolean' },
+    values: ({ runs }) => (runs ? [true] : null),
+    live: always,
+    later: () => '(l.workflow IS NULL OR l.task IS NOT NULL OR l.target IS NOT NULL)',
+    ended: () => '(h.workflow IS NULL OR h.task IS NOT NULL OR h.target IS NOT NULL)',
   },
   {
     parameters: { task: 'text' },

@@ -28,6 +28,10 @@ const arm = (from: string, alias: string, of: string) =>
 const READ_SUBMITTED = statement(
   'read-submitted-steps',
   `
+    SELECT p.* FROM (
+    SELECT r.*, sum(coalesce(octet_length(r.payload::text), 0) + coalesce(octet_length(r.inner::text), 0))
+      OVER (ORDER BY r.id ROWS UNBOUNDED PRECEDING EXCLUDE CURRENT ROW) AS before
+    FROM (
     SELECT s.id, s.name, s.place, s.run_if AS "runIf", s.delay_ms AS "delayMs", s.wait, s.inner_graph AS inner, s.refers,
       s.hold,
       s.added_by IS NOT NULL AS "isAdded",
@@ -50,8 +54,8 @@ const READ_SUBMITTED = statement(
           (SELECT o.finished_at FROM punctual.outbox o WHERE o.job = s.id))`,
       )}
       LIMIT 1) m ON true
-    LEFT JOIN punctual.queues q ON q.id = m.queue
-    ORDER BY s.id`,
+    LEFT JOIN punctual.queues q ON q.id = m.queue) r) p
+    WHERE coalesce(p.before, 0) < $5::int ORDER BY p.id`,
 );
 
 /** A step as it was submitted. JSON fields are texts. */
@@ -84,13 +88,14 @@ export interface SubmittedStep extends Record<string, unknown> {
   readonly requires: string | null;
 }
 
-/** Steps of a workflow with ids above the given one. */
+/** Some steps of a workflow with ids above the given one: until there are so many of them, or of their bytes; none if there is none. */
 export function readSubmittedSteps(
   db: Queryable,
   tenant: string,
   workflow: string,
   after: string,
   limit: number,
+  bytes: number,
 ): Promise<SubmittedStep[]> {
-  return run(db, READ_SUBMITTED, [tenant, workflow, after, limit]);
+  return run(db, READ_SUBMITTED, [tenant, workflow, after, limit, bytes]);
 }

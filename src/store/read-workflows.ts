@@ -9,7 +9,7 @@ import type { Stopping } from './workflow-portions.js';
 /** Reading workflows, their steps and edges. */
 
 const COLUMNS = `w.id, w.tenant, w.name, w.key, w.state, w.run, w.steps, w.steps_left, w.failed, w.on_failure, w.running,
-      w.stopping, w.held, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
+      w.stopping, w.held, w.held_with_outer, w.rerun_of, w.queues, w.tasks, w.created_at, w.created_by, w.ended_at, w.definition,
       w.definition_version, w.schedule, w.occurrence, w.depth, w.outer_step,
       (SELECT o.workflow FROM punctual.steps o WHERE o.id = w.outer_step) AS outer_workflow`;
 
@@ -43,6 +43,8 @@ export interface WorkflowRow extends Record<string, unknown> {
   readonly running: RunningPolicy;
   readonly stopping: Stopping | null;
   readonly held: boolean;
+  /** Whether it is on hold only because the workflow around it is. */
+  readonly held_with_outer: boolean;
   readonly rerun_of: string | null;
   readonly queues: readonly string[] | null;
   readonly tasks: readonly string[] | null;

@@ -73,7 +73,7 @@ export interface Reopening {
   readonly failed: number;
   /** Whether steps start their workflows anew, instead of having what failed in them run again. */
   readonly anew: boolean;
-  /** Whether it is on hold from now on. */
+  /** Whether it is on hold from now on; if it was not before, it is so with the workflow around it. */
   readonly held: boolean;
   /** Steps that leave the workflow, because those that added them run again; their jobs stay in history. */
   readonly removed: readonly string[];
@@ -130,7 +130,8 @@ const REOPEN_STEPS = auditedStatement(
   ), again AS (
     UPDATE punctual.workflows w SET state = 'running', run = w.run + 1, steps = w.steps - cardinality($18::uuid[]),
       steps_left = $16::int, failed = $17::int, stopping = NULL, ended_at = NULL,
-      held = $22::boolean
+      held = $22::boolean, held_with_outer = CASE WHEN w.held THEN w.held_with_outer ELSE $22::boolean END,
+      edges = CASE WHEN cardinality($18::uuid[]) = 0 THEN w.edges END
     WHERE w.id = $4::uuid AND ${IF_OWN}
   ), counted AS (
     INSERT INTO punctual.tallies (at, tenant, jobs_retried, workflows_retried)

@@ -1,4 +1,5 @@
 import { PunctualError } from '../core/errors.js';
+import type { NamedContext } from '../core/workflow/named-workflows.js';
 import type { FailurePolicy, RunningPolicy } from '../core/workflow.js';
 import { assertTenant } from './assert-tenant.js';
 import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
@@ -172,6 +173,17 @@ export async function readDefinition(
   const [row] = await run<WholeDefinition>(db, READ, [tenant, name, version ?? null]);
   if (row) assertTenant(tenant, row);
   return row ?? null;
+}
+
+/** Finds definitions that steps name. Versions of a deleted definition stay on record, but cannot be started. */
+export function definitionsOf(db: Queryable, tenant: string): NamedContext['find'] {
+  return async (name, version) => {
+    const row = await readDefinition(db, tenant, name, version);
+    if (!row) return null;
+    if (row.replaced_at !== null && !(await findDefinition(db, tenant, name))) return null;
+    const { on_failure: onFailure, running, jobs } = row;
+    return { onFailure, running, jobs };
+  };
 }
 
 /** The newest versions of a tenant's definitions by name. */

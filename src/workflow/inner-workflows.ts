@@ -1,9 +1,17 @@
 import { PunctualError } from '../core/errors.js';
+import { JsonText } from '../core/json-reader.js';
 import { overQuota } from '../core/quotas.js';
 import { taskNamesOf } from '../core/submission.js';
 import { allStepsInside, parseInner } from '../core/workflow/parse-workflow.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
-import { hasGrown, readFamily, readInnerGraph, shareReach, tieInner } from '../store/inner-workflows.js';
+import {
+  hasGrown,
+  type InnerRow,
+  readFamily,
+  readInnerGraph,
+  shareReach,
+  tieInner,
+} from '../store/inner-workflows.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names, type Resolved, StaleNamesError } from '../store/names.js';
 import { newWorkflow, reachWith } from '../store/new-workflow.js';
@@ -22,6 +30,7 @@ import {
 } from '../store/tenant-usage.js';
 import type { EndedUnrun } from '../store/workflow-portions.js';
 import { endOfOuter, skipReason } from './plan-portion.js';
+import { resolveInner } from './step-inputs.js';
 import type { WorkflowLeader } from './workflow-leader.js';
 
 /** How often room for the steps of one is looked for before others are seen to. */
@@ -62,7 +71,9 @@ export class InnerWorkflows {
       // One that is being stopped has nobody to run for any more.
       const isWindingDown = known?.state === 'running' && known.stopping !== null;
       if (known && !isWindingDown) return await this.resume(id, known, outer.held);
-      await this.store(id, outer, step.graph);
+      const input = step.refers ? await resolveInner(leader, { id, workflow, tenant }) : null;
+      if (input?.error) return { id, state: 'failed', error: JSON.stringify(input.error), result: null };
+      await this.store(id, outer, step, input?.payload);
       return null;
     } catch (error) {
       if (!isRefusal(error)) throw error;
@@ -81,14 +92,21 @@ export class InnerWorkflows {
     return null;
   }
 
-  private async store(step: string, outer: WorkflowRow, graph: string): Promise<void> {
+  private async store(
+    step: string,
+    outer: WorkflowRow,
+    { graph, payload }: InnerRow,
+    resolved?: JsonText,
+  ): Promise<void> {
     const { leader } = this;
     const { tenant, created_by: createdBy } = outer;
     const steps = await allStepsInside(graph, leader.config);
     const tasks = await leader.tasks.find(tenant, () => taskNamesOf(steps));
     const now = leader.clock.now();
     const depth = outer.depth + 1;
-    const parsed = await parseInner(graph, { ...leader.config, now, tasks, depth });
+    const stored = payload === null ? null : new JsonText(payload, Buffer.byteLength(payload));
+    const input = resolved ?? stored;
+    const parsed = await parseInner(graph, { ...leader.config, now, tasks, depth }, { input });
     // The task of a step may name another queue than when the outer workflow was submitted.
     const reach = reachWith(outer, parsed.steps);
     const family = hasGrown(outer, reach) ? await readFamily(leader.hot, outer.id) : [];
@@ -109,7 +127,7 @@ export class InnerWorkflows {
           await insertWorkflow(db, workflow, made, now);
           await tieInner(db, leader.term, step, workflow.id, depth);
           await shareReach(db, leader.term, family, reach);
-          if (outer.held) await holdWorkflow(db, leader.term, tenant, workflow.id, true);
+          if (outer.held) await holdWorkflow(db, leader.term, tenant, workflow.id, true, true);
         }),
       );
       return workflow;

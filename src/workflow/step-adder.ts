@@ -3,13 +3,14 @@ import { checkGraph, type GraphStep } from '../core/workflow/graph.js';
 import { eventOf } from '../core/workflow/waiting.js';
 import { MOST_EDGES, MOST_STEPS } from '../core/workflow.js';
 import {
-  type Beside,
   type Draft,
+  type Figures,
   findBelow,
   NotOwnedError,
   readAdder,
-  readBeside,
+  readFigures,
   readJoiners,
+  readStepsBeside,
   type StepBeside,
 } from '../store/add-steps.js';
 import { hasGrown, readFamily } from '../store/inner-workflows.js';
@@ -69,8 +70,8 @@ export class StepAdder {
     if (adder.fence !== by.fence) throw stale(by);
     const workflow = await readWorkflow(leader.hot, tenant, id);
     if (!workflow) throw new PunctualError('WORKFLOW_NOT_FOUND', `There is no workflow ${id}.`);
-    const beside = await readBeside(leader.hot, id, namesIn(addition));
-    const known = new Map(beside.named.map((step) => [step.name, step]));
+    const named = await readStepsBeside(leader.hot, id, namesIn(addition));
+    const known = new Map(named.map((step) => [step.name, step]));
     const fresh = addition.drafts.filter(({ name }) => isFresh(name, known, by.jobId));
     if (fresh.length === 0) return false;
     if (workflow.stopping !== null || workflow.state !== 'running')
@@ -80,16 +81,19 @@ export class StepAdder {
       );
     const drafts = await inOrder(addition, fresh, known);
     const joiners = addition.join ? await readJoiners(leader.hot, by.jobId) : [];
-    mustFit(beside, drafts, joiners.length);
+    const figures = await readFigures(leader.hot, id);
+    mustFit(figures, drafts, joiners.length);
     await this.refuseCircle(by.jobId, drafts, known, joiners);
     const now = leader.clock.now();
     const events = await this.eventsOf(id, drafts);
-    const plan = planAddition(drafts, { known, joiners, lastPlace: beside.lastPlace, events }, now);
+    const plan = planAddition(drafts, { known, joiners, lastPlace: figures.lastPlace, events }, now);
     const reach = addition.reachOf(workflow, new Set(drafts.map(({ name }) => name)));
     const family = hasGrown(workflow, reach) ? await readFamily(leader.hot, id) : [];
     const stored = {
       ...{ workflow: id, tenant, job: by.jobId, fence: by.fence, joiners },
       ...{ steps: plan.steps, edges: plan.edges },
+      edgesInAll: figures.edges + plan.edges.parents.length,
+      lastPlace: figures.lastPlace + plan.steps.length,
       ...reach,
     };
     await executor.addSteps(stored, family, plan.skipped, made, now).catch((error: unknown) => {
@@ -159,10 +163,10 @@ async function inOrder<D extends Draft>(
   return steps.flatMap(({ name }) => drafts.get(name) ?? []);
 }
 
-function mustFit(beside: Beside, drafts: readonly Draft[], joiners: number): void {
+function mustFit(figures: Figures, drafts: readonly Draft[], joiners: number): void {
   const errors: FieldError[] = [];
-  const edges = drafts.reduce((sum, { after }) => sum + after.length + joiners, beside.edges);
-  const steps = drafts.reduce((sum, { inner }) => sum + 1 + (inner?.steps.length ?? 0), beside.steps);
+  const edges = drafts.reduce((sum, { after }) => sum + after.length + joiners, figures.edges);
+  const steps = drafts.reduce((sum, { inner }) => sum + 1 + (inner?.steps.length ?? 0), figures.steps);
   if (steps > MOST_STEPS)
     errors.push({
       pointer: '/jobs',

@@ -4,7 +4,12 @@ import type { JsonOutline } from '../core/json-outline.js';
 import { JsonText } from '../core/json-reader.js';
 import { checkPayload, readsPayloads } from '../core/task-defaults.js';
 import { inSlices } from '../core/time-slice.js';
-import { outlineResult, resolveReferences, searchReferences } from '../core/workflow/references.js';
+import {
+  outlineResult,
+  type Resolution,
+  resolveReferences,
+  searchReferences,
+} from '../core/workflow/references.js';
 import { eventOf, type Waits, wakeAt } from '../core/workflow/waiting.js';
 import {
   findEvents,
@@ -54,7 +59,8 @@ export async function prepare(
   const plain = steps.filter(({ wait, inner, refers }) => wait === null && !inner && !refers);
   for (const step of plain) prepared.released.push(released(step, now));
   await prepareWaits(leader, steps, prepared, now);
-  const referring = steps.filter(({ refers }) => refers);
+  // The input of a workflow is resolved when it is started.
+  const referring = steps.filter(({ refers, inner }) => refers && !inner);
   const beyond = referring.length === 0 ? null : await resolve(leader, referring, prepared, now);
   return { ...prepared, beyond };
 }
@@ -141,6 +147,21 @@ async function resolve(
   return null;
 }
 
+/** The input of a workflow that is a step, with results put in, or why it cannot be had. */
+export async function resolveInner(
+  leader: WorkflowLeader,
+  step: Pick<ReadyStep, 'id' | 'workflow' | 'tenant'>,
+): Promise<Resolution | null> {
+  const [row] = await readPayloads(leader.hot, [step.id]);
+  if (!row) return null;
+  const payload = new JsonText(row.payload, Buffer.byteLength(row.payload));
+  const found = await inSlices(searchReferences(payload));
+  const names = found.references.map((reference) => reference.step);
+  const outlines = await new Results(leader).of(step, names);
+  const limits = { maxBytes: leader.config.maxPayload, maxDepth: leader.config.maxDepth };
+  return resolveReferences(payload, (name) => outlines.get(name) ?? null, limits, found);
+}
+
 /** What is wrong with a resolved payload by the schema of its task. */
 async function misfit(
   { tasks }: WorkflowLeader,
@@ -165,7 +186,7 @@ class Results {
 
   /** The results of those of the named steps that succeeded. */
   async of(
-    { workflow, tenant }: ReadyStep,
+    { workflow, tenant }: Pick<ReadyStep, 'workflow' | 'tenant'>,
     names: readonly string[],
   ): Promise<Map<string, JsonOutline | null>> {
     const key = (name: string) => `${workflow} ${name}`;

@@ -96,7 +96,7 @@ export class Sweeper {
 
   /**
    * The steps without those whose workflows run: these end when their workflows do, which are cancelled if what runs is, and
-   * held and released like the one around them.
+   * held and released like the one around them, but for those that somebody has held by themselves.
    */
   private async steerInner(
     workflow: UnsweptWorkflow,
@@ -112,7 +112,7 @@ export class Sweeper {
       running.add(id);
       const isSteered = cancelsRunning(workflow)
         ? await this.leader.write(() => cancelWorkflow(hot, term, tenant, inner))
-        : await this.leader.write(() => holdWorkflow(hot, term, tenant, inner, held));
+        : await this.leader.write(() => holdWorkflow(hot, term, tenant, inner, held, true));
       if (isSteered) this.wake();
     }
     return running.size === 0 ? steps : steps.filter(({ id }) => !running.has(id));

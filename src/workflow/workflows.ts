@@ -2,7 +2,7 @@ import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import type { Queryable } from '../store/database.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
-import { oldestDay } from '../store/partitions.js';
+import { dayBegin, oldestDay } from '../store/partitions.js';
 import { type EdgeRow, readGraph, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
 import { type GraphStepRow, readGraphSteps, reopenSteps } from '../store/reopen-steps.js';
 import type { Requested } from '../store/requested.js';
@@ -107,7 +107,8 @@ export class Workflows {
     await this.executor.alone(async () => {
       const workflow = await this.mustRead(tenant, id);
       if (workflow.state !== 'running') throw ended(workflow);
-      if (workflow.held === held) throw alreadySo(workflow);
+      const isOwn = workflow.held && !workflow.held_with_outer;
+      if (held ? isOwn : !workflow.held) throw alreadySo(workflow);
       const action = held ? 'workflow.hold' : 'workflow.release';
       const entry = author && this.entry(author, action, workflow, { held });
       await this.leader.writeRequested(entry, keep, (db, term) => holdWorkflow(db, term, tenant, id, held));
@@ -221,11 +222,14 @@ export class Workflows {
 
   /**
    * Whether jobs of it may be gone: those of days that this leader is removing, or that were removed before. What it reads
-   * holds while it is alone, because only whoever is alone begins to remove days.
+   * holds while it is alone, because only whoever is alone begins to remove days. What is due to be removed counts as gone: a
+   * leader before this one may have removed the first of several such days, with steps of workflows that ended in a later one.
    */
   private async isTooOld({ ended_at: endedAt }: WorkflowRow): Promise<boolean> {
-    const { keptSince, hot } = this.leader;
-    return endedAt !== null && endedAt < Math.max(keptSince, await oldestDay(hot));
+    const { keptSince, hot, clock, config } = this.leader;
+    if (endedAt === null) return false;
+    const due = dayBegin(clock.now() - config.historyRetention);
+    return endedAt < Math.max(keptSince, due, await oldestDay(hot));
   }
 
   /** Looks for steps that have waited long enough. */

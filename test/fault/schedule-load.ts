@@ -11,6 +11,8 @@ interface Wanted {
   readonly everyMs: number;
   readonly overlap: ScheduleRecord['overlap'];
   readonly workMs: number;
+  /** Whether each occurrence is a workflow of two steps. */
+  readonly isWorkflow?: boolean;
 }
 
 /** One that takes longer than its interval must skip or queue. */
@@ -18,6 +20,7 @@ const SCHEDULES: readonly Wanted[] = [
   { name: 'tick', everyMs: 1_000, overlap: 'allow', workMs: 5 },
   { name: 'skipping', everyMs: 1_000, overlap: 'skip', workMs: 1_500 },
   { name: 'queueing', everyMs: 2_000, overlap: 'queue', workMs: 100 },
+  { name: 'graphs', everyMs: 2_000, overlap: 'allow', workMs: 5, isWorkflow: true },
 ];
 
 /** Orders of schedules have numbers below zero, by which they are known among the effects. */
@@ -33,11 +36,17 @@ const READ_LEDGER = `
 
 const READ_LEFT = `
   SELECT ((SELECT count(*) FROM punctual.occurrences WHERE state = 'waiting')
-    + (SELECT count(*) FROM punctual.jobs WHERE schedule IS NOT NULL))::int AS "left"`;
+    + (SELECT count(*) FROM punctual.jobs WHERE schedule IS NOT NULL)
+    + (SELECT count(*) FROM punctual.workflows WHERE schedule IS NOT NULL AND state = 'running'))::int AS "left"`;
 
+/** Of a workflow, the job by which the run is known; its other steps must have ended well, too. */
 const READ_JOBS = `
-  SELECT id, occurrence::float8 AS occurrence, state FROM punctual.job_history WHERE schedule = $1
-  UNION ALL SELECT id, occurrence::float8, 'live' FROM punctual.jobs WHERE schedule = $1`;
+  WITH found AS (
+    SELECT id, occurrence::float8 AS occurrence, state FROM punctual.job_history WHERE schedule = $1
+    UNION ALL SELECT id, occurrence::float8, 'live' FROM punctual.jobs WHERE schedule = $1)
+  SELECT f.id, f.occurrence, CASE WHEN w.state IS NULL OR w.state = 'succeeded' THEN f.state ELSE w.state END AS state
+  FROM found f LEFT JOIN punctual.steps s ON s.id = f.id LEFT JOIN punctual.workflows w ON w.id = s.workflow
+  WHERE coalesce(s.parents, 0) = 0`;
 
 export class ScheduleLoad {
   private readonly until = new Map<string, number>();
@@ -49,10 +58,16 @@ export class ScheduleLoad {
 
   /** Makes the schedules; whoever has made one in a request whose answer was lost has made it. */
   async start(): Promise<void> {
-    for (const { name, everyMs, overlap, workMs } of SCHEDULES) {
+    for (const { name, everyMs, overlap, workMs, isWorkflow = false } of SCHEDULES) {
       const payload: Partial<Order> = { n: SCHEDULED_ORDER, workMs, failures: 0, blocking: false };
       const retry = { onWorkerLost: { maxAttempts: 50 } };
-      const body = { name, task: 'effect', every: `${everyMs}ms`, overlap, payload, retry };
+      const job = { task: 'effect', payload, retry };
+      if (isWorkflow) {
+        const jobs = { first: job, second: { ...job, after: ['first'] } };
+        await this.client.insist('PUT', `/v1/workflow-definitions/${name}`, { jobs });
+      }
+      const work = isWorkflow ? { workflow: name } : job;
+      const body = { name, ...work, every: `${everyMs}ms`, overlap };
       await this.client.insist('POST', '/v1/schedules', body);
     }
   }

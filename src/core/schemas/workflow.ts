@@ -5,6 +5,7 @@ import {
   MOST_DEPTH,
   MOST_EDGES,
   MOST_STEPS,
+  type NamedWorkflow,
   RUN_IFS,
   RUNNING_POLICIES,
   STEP_NAME_FORM,
@@ -33,16 +34,17 @@ const Wait = Type.Union([Duration, strict({ event: Name, timeout: Type.Optional(
 });
 
 /** Its own steps are checked one by one; a description that contains itself would help few readers. */
-const Inner = Type.Unsafe<InnerWorkflow>({
+const Inner = Type.Unsafe<InnerWorkflow | NamedWorkflow | string>({
   title: 'InnerWorkflow',
   description:
-    `A workflow of its own, {"name"?, "jobs", "onFailure"?, "running"?}, up to ${MOST_DEPTH} inside each other. It starts when ` +
-    'the step is released, and the step ends when it does: succeeded with {"workflow": its id, "state"} as its result, or failed.',
+    `A workflow of its own, {"name"?, "jobs", "onFailure"?, "running"?, "input"?}, up to ${MOST_DEPTH} inside each other, or the ` +
+    'name of a definition, or {"definition", "version"?, "input"?}. `input` may hold `$from`. It starts when the step is released, and the step ends when it does: succeeded with {"workflow": its id, "state"} as its result, or failed.',
 });
 
 /** What is around the steps of a workflow that is a step of another one. */
 export const InnerEnvelope = strict({
   name: Type.Optional(Name),
+  input: Type.Optional(Type.Unknown()),
   jobs: Type.Unsafe<Record<string, unknown>>({
     type: 'object',
     minProperties: 1,
@@ -53,6 +55,13 @@ export const InnerEnvelope = strict({
     Type.Enum(FAILURE_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.onFailure }),
   ),
   running: Type.Optional(Type.Enum(RUNNING_POLICIES, { type: 'string', default: WORKFLOW_DEFAULTS.running })),
+});
+
+/** A workflow that is a step of another one, by the name of its definition. */
+export const NamedInner = strict({
+  definition: Name,
+  version: Type.Optional(Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })),
+  input: Type.Optional(Type.Unknown()),
 });
 
 /** A step says what a submission says, but for what belongs to a single job. */

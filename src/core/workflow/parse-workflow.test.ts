@@ -68,12 +68,7 @@ describe('the input of the workflow', () => {
     const workflow = { jobs: { b: { task: 'b', payload: [{ $from: 'input.a' }] } } };
     const form = { name: 'w', input: json({ a: 1 }), jobs: { sub: { workflow } } };
     expect(await errorOf(parseWorkflow(form, CONTEXT))).toMatchObject({
-      errors: [
-        {
-          pointer: '/jobs/sub/workflow/jobs/b/payload/0/$from',
-          detail: '"input.a": a workflow inside another one has no input',
-        },
-      ],
+      errors: [{ pointer: '/jobs/sub/workflow/input', detail: 'is missing: step "b" needs "input.a"' }],
     });
   });
 });

@@ -29,7 +29,7 @@ import {
 } from '../workflow.js';
 import { checkGraph, type GraphStep, type PlacedStep, readReferences } from './graph.js';
 import { mustFitInput, outlineInput, putInput } from './input.js';
-import { isToInput, nameOf, pointerTo } from './references.js';
+import { isToInput, nameOf, pointerTo, searchReferences } from './references.js';
 
 /** From what a user wrote to a workflow that can be stored. */
 
@@ -184,7 +184,7 @@ async function parseSteps(
 ): Promise<ParsedStep[]> {
   const forms = await readForms(jobs, context);
   const { steps, errors } = await checkGraph(forms);
-  if (errors) throw invalid([...errors]);
+  if (errors) throw invalid(errors.map((error) => inWorkflow(error, forms)));
   return toSteps(steps, forms, context, given);
 }
 
@@ -196,8 +196,8 @@ async function toSteps(
 ): Promise<ParsedStep[]> {
   const inner = await readInner(forms, context);
   const runs = steps.filter(({ name }) => forms[name]!.wait === undefined && !inner.has(name));
-  if (given && 'none' in given) refuseInput(runs, given.none);
-  const payloads = given && 'input' in given ? await resolveInput(runs, forms, given, context) : null;
+  if (given && 'none' in given) refuseInput(steps, given.none);
+  const payloads = given && 'input' in given ? await resolveInput(steps, forms, given, context) : null;
   const parsed = await parseSubmissions(
     runs.map(({ name }) => {
       const payload = payloads?.get(name);
@@ -211,11 +211,15 @@ async function toSteps(
   );
   const submissionOfStep = new Map(runs.map(({ name }, i) => [name, parsed[i]!]));
   const waiting = waitingJob(context);
+  const waitingWith = (name: string) => {
+    const input = payloads?.get(name) ?? forms[name]!.payload;
+    return input instanceof JsonText ? { ...waiting, payload: input.text } : waiting;
+  };
   return steps.map((placed) =>
     toStep(
       placed,
       forms[placed.name]!,
-      submissionOfStep.get(placed.name) ?? waiting,
+      submissionOfStep.get(placed.name) ?? waitingWith(placed.name),
       inner.get(placed.name) ?? null,
     ),
   );
@@ -268,7 +272,44 @@ async function readForms(
     else if (form?.workflow !== undefined) refuseOthers(form, 'workflow', pointer, errors);
   }
   if (errors.length > 0) throw invalid(errors);
-  return jobs as Record<string, Step>;
+  return withInputs(jobs as Record<string, Step>, limits);
+}
+
+/** The input of a workflow that is a step is the payload of the step's job: it is searched, bounded and stored like others. */
+async function withInputs(
+  forms: Record<string, Step>,
+  limits: WorkflowContext,
+): Promise<Record<string, Step>> {
+  const changed: Record<string, Step> = {};
+  for (const [name, form] of Object.entries(forms)) {
+    if (form.workflow === undefined) continue;
+    const input = await inputOf(textOf(form.workflow), limits);
+    if (!input) continue;
+    mustFit(input, limits, `/jobs${pointerStep(name)}${IN_WORKFLOW}`);
+    changed[name] = { ...form, payload: input };
+  }
+  return Object.keys(changed).length === 0 ? forms : { ...forms, ...changed };
+}
+
+const IN_WORKFLOW = '/workflow/input';
+
+/** The input that a workflow is given which is a step; what cannot be read is refused when it is checked. */
+async function inputOf(text: string, limits: WorkflowContext): Promise<JsonText | null> {
+  if (!text.includes('input') && !text.includes('\\u')) return null;
+  try {
+    const value = await readInnerText(text, limits);
+    return isPlainObject(value) && value.input instanceof JsonText ? value.input : null;
+  } catch (error) {
+    if (error instanceof PunctualError) return null;
+    throw error;
+  }
+}
+
+/** What is wrong with the payload of a step that is a workflow is wrong with the input of that. */
+function inWorkflow(error: FieldError, forms: Readonly<Record<string, Step>>): FieldError {
+  const [, , name, payload, ...rest] = error.pointer.split('/');
+  if (payload !== 'payload' || forms[name!]?.workflow === undefined) return error;
+  return { ...error, pointer: [`/jobs/${name}${IN_WORKFLOW}`, ...rest].join('/') };
 }
 
 const OF_ALL = new Set(['after', 'runIf', 'hold']);
@@ -302,13 +343,17 @@ async function readInner(
 }
 
 /** To the letter, if it was read as text: names that are given twice and digits of numbers would be lost. */
-function textOf(workflow: unknown): string {
+export function textOf(workflow: unknown): string {
   return workflow instanceof JsonText ? workflow.text : JSON.stringify(workflow);
 }
 
 /** Checks a workflow that is a step of another one, as far down as it goes. */
 export async function parseInnerStep(text: string, context: WorkflowContext): Promise<ParsedInner> {
-  const { steps } = await parseInner(text, { ...context, depth: (context.depth ?? 0) + 1 });
+  const input = await inputOf(text, context);
+  // What it comes to is not known before the steps have run that it refers to.
+  const isOpen = input !== null && (await inSlices(searchReferences(input))).references.length > 0;
+  const inside = { ...context, depth: (context.depth ?? 0) + 1 };
+  const { steps } = await parseInner(text, inside, isOpen ? null : { input });
   const all = [...withPlaces(steps)];
   const most = steps.reduce((deepest, step) => Math.max(deepest, step.inner?.depth ?? 0), 0);
   return {
@@ -331,24 +376,33 @@ export function* withPlaces<S extends Pick<ParsedStep, 'name' | 'inner'>>(
   }
 }
 
-/** Reads a workflow that is a step of another one from its text, so that payloads stay texts. */
+/** Reads a workflow that is a step of another one from its text, so that payloads stay texts. Without `given`, its input is not known yet. */
 export async function parseInner(
   text: string,
   context: WorkflowContext,
+  given: { readonly input: JsonText | null } | null,
 ): Promise<Omit<ParsedWorkflow, 'name' | 'key'> & { readonly name: string | null }> {
   const value = await readInnerText(text, context);
-  const { name = null, jobs, ...policies } = validate(InnerEnvelope, value) as InnerForm;
+  const { name = null, jobs, input: _, ...policies } = validate(InnerEnvelope, value) as InnerForm;
   const { onFailure = WORKFLOW_DEFAULTS.onFailure, running = WORKFLOW_DEFAULTS.running } = policies;
-  return { name, onFailure, running, steps: await parseSteps(jobs, context, NO_INPUT) };
+  return { name, onFailure, running, steps: await parseSteps(jobs, context, given) };
 }
 
-function readInnerText(text: string, { maxDepth }: Pick<WorkflowContext, 'maxDepth'>): Promise<unknown> {
-  const shape = { maxDepth, text: 'payload', orText: 'workflow', maps: ['jobs'], mostItems: MOST_STEPS };
+/** The value of a workflow that is a step, from its text. */
+export function readInnerText(
+  text: string,
+  { maxDepth }: Pick<WorkflowContext, 'maxDepth'>,
+): Promise<unknown> {
+  const shape = {
+    maxDepth,
+    text: 'payload',
+    orText: 'workflow',
+    topText: 'input',
+    maps: ['jobs'],
+    mostItems: MOST_STEPS,
+  };
   return readLargeJsonText(Buffer.from(text), { ...shape, allowProto: true });
 }
-
-/** The input of a workflow is not that of the workflows inside it. */
-const NO_INPUT = { none: 'a workflow inside another one has no input' };
 
 type InnerForm = Omit<WorkflowForm, 'name' | 'key'> & { readonly name?: string };
 

@@ -100,6 +100,11 @@ export interface WorkflowBuilder {
     definition: WorkflowDefinition<Input, unknown>,
     ...rest: InnerArguments<NoInfer<Input>>
   ): Step<InnerResult>;
+  /** The same for a definition that is stored, by its name: its newest version when the workflow around it is submitted. */
+  defined<Input = unknown>(
+    definition: WorkflowDefinition<Input, unknown> | string,
+    ...rest: DefinedArguments<NoInfer<Input>>
+  ): Step<InnerResult>;
 }
 
 /** The result of a step that started a workflow which has succeeded. */
@@ -113,6 +118,11 @@ export interface InnerResult {
 export type InnerArguments<Input> = undefined extends Input
   ? [input?: Input, place?: StepPlace]
   : [input: Input, place?: StepPlace];
+
+/** The same for one that is started by its name: its input may hold results of other steps. */
+export type DefinedArguments<Input> = undefined extends Input
+  ? [input?: Given<Input>, place?: StepPlace]
+  : [input: Given<Input>, place?: StepPlace];
 
 /** Options of a step that a running step adds; a second attempt finds the step by its name. */
 export interface AddedStepOptions extends StepOptions {
@@ -138,6 +148,12 @@ export interface StepSpawner {
   workflow<Input>(
     definition: WorkflowDefinition<Input, unknown>,
     input: NoInfer<Input>,
+    place: AddedStepPlace,
+  ): Step<InnerResult>;
+  /** The same for a definition that is stored, by its name. */
+  defined<Input = unknown>(
+    definition: WorkflowDefinition<Input, unknown> | string,
+    input: Given<NoInfer<Input>>,
     place: AddedStepPlace,
   ): Step<InnerResult>;
   /** A step that the workflow has already, such as the one that runs: added steps may run after it, with its result. */
@@ -294,6 +310,21 @@ class Graph implements WorkflowBuilder, StepSpawner {
     const { name, after, runIf } = place;
     const build = async () => ({ workflow: (await definition.build(input as Input)).submission });
     return this.#add(name, definition.name, { after: this.#edges(after, []), runIf, build });
+  }
+
+  defined(
+    definition: { readonly name: string } | string,
+    input?: unknown,
+    place: StepPlace = {},
+  ): Step<InnerResult> {
+    checkOptions('defined()', place, PLACE);
+    const { name, after, runIf } = place;
+    const called = typeof definition === 'string' ? definition : definition.name;
+    const { payload, steps } = writeInput(input, this);
+    const build = () => ({
+      workflow: { definition: called, ...(payload !== undefined && { input: payload }) },
+    });
+    return this.#add(name, called, { after: this.#edges(after, steps), runIf, build });
   }
 
   step<Output>(name: string): Step<Output> {

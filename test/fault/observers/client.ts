@@ -12,7 +12,7 @@ const CANCELS_AT_ONCE = 8;
 /** How often a node that is away is asked, which is for longer than it takes to start one. */
 const AWAY_TRIES = 100;
 
-type Method = 'GET' | 'POST' | 'PATCH';
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
 
 export interface Reply {
   readonly status: number;

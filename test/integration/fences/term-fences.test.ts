@@ -57,7 +57,17 @@ provenByRemoval('adding-fence', 'an attempt that was replaced adds steps to its 
     blocked: false,
   };
   const addition = {
-    ...{ workflow: id, tenant: row.definition.tenant, job: id, fence: 1, joiners: [], queues: [], tasks: [] },
+    ...{
+      workflow: id,
+      tenant: row.definition.tenant,
+      job: id,
+      fence: 1,
+      joiners: [],
+      queues: [],
+      tasks: [],
+      edgesInAll: 0,
+      lastPlace: 1,
+    },
     steps: [{ row, name: 'new', runIf: 'all-succeeded' as const, ...counts, ...rest, admitAt: null }],
     edges: { parents: [], children: [] },
   };

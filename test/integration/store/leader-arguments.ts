@@ -67,7 +67,7 @@ export async function leaderArguments(
     ),
     'cancel-workflow': [TENANT, jobs.workflow],
     'mark-swept': [jobs.workflow, null, 1, false],
-    'hold-workflow': [TENANT, jobs.workflow, true],
+    'hold-workflow': [TENANT, jobs.workflow, true, false],
     'park-steps': [[jobs.waiting]],
     'unpark-steps': [[jobs.blocked], now, 600_000, now + 900_000],
     'store-batch': [
@@ -86,7 +86,7 @@ export async function leaderArguments(
     'add-steps': await additionValues(
       {
         ...{ workflow: jobs.workflow, tenant: TENANT, job: jobs.running, fence: 1, joiners: [jobs.blocked] },
-        ...{ queues: [], tasks: [], edges: { parents: [], children: [] } },
+        ...{ queues: [], tasks: [], edges: { parents: [], children: [] }, edgesInAll: 1, lastPlace: 9 },
         steps: [
           {
             ...{

@@ -2,10 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type Addition,
   addSteps,
+  countFigures,
   findBelow,
   readAdder,
-  readBeside,
+  readFigures,
   readJoiners,
+  readStepsBeside,
 } from '../../../src/store/add-steps.js';
 import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { listChain, listNewest } from '../../../src/store/audit.js';
@@ -334,6 +336,7 @@ async function additionOfOne(): Promise<Addition> {
     ...{ workflow: ID, tenant: TENANT, job: ID, fence: 1, joiners: [ID], queues: [], tasks: [] },
     steps: [{ row: { ...row, id: OTHER_ID }, ...counts, ...rest, admitAt: 1, blocked: true }],
     edges: { parents: [ID], children: [OTHER_ID] },
+    ...{ edgesInAll: 1, lastPlace: 1 },
   };
 }
 
@@ -421,7 +424,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-workflow-family': (db) => readFamily(db, ID),
   'share-reach': (db) => shareReach(db, TERM, [ID], { queues: ['mail'], tasks: ['send'] }),
   'read-adder': (db) => readAdder(db, TENANT, ID, ID),
-  'read-steps-beside': (db) => readBeside(db, ID, ['a']),
+  'read-figures-beside': (db) => readFigures(db, ID),
+  'read-steps-beside': (db) => readStepsBeside(db, ID, ['a']),
+  'count-figures-beside': (db) => countFigures(db, ID),
   'read-joiners': (db) => readJoiners(db, ID),
   'find-steps-below': (db) => findBelow(db, [ID], [ID]),
   'read-steps-named': (db) => readStepsNamed(db, TENANT, ID, ['a']),
@@ -454,7 +459,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-workflow': (db) => readWorkflow(db, TENANT, ID),
   'read-steps': (db) => readSteps(db, TENANT, ID, ID, 100),
   'read-step-times': (db) => readStepTimes(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
-  'read-submitted-steps': (db) => readSubmittedSteps(db, TENANT, ID, ID, 100),
+  'read-submitted-steps': (db) => readSubmittedSteps(db, TENANT, ID, ID, 100, 1_000),
   'read-graph': (db) => readGraph(db, TENANT, ID),
   'read-relatives': (db) => readRelatives(db, ID),
   'read-parents': (db) => readParents(db, ID),

@@ -359,6 +359,35 @@ describe('a workflow on hold', () => {
     expect(ran).toEqual(['slow', 'b']);
   });
 
+  it('leaves a workflow on hold that somebody has held by itself, before or meanwhile', async () => {
+    const { user, ran, door } = await noting();
+    const jobs = { slow: step('slow'), b: step('b', ['slow']) };
+    const submitted = await submit(user, { first: inner(jobs), second: inner(jobs), third: inner(jobs) });
+    const ids = await Promise.all(
+      ['first', 'second', 'third'].map((name) => startedBy(user, submitted, name)),
+    );
+    const [first, second, third] = ids.map((id) => ({ id })) as [
+      { id: string },
+      { id: string },
+      { id: string },
+    ];
+    await until(async () => ran.length === 3);
+    await steer(user, first, 'hold');
+    await steer(user, submitted, 'hold');
+    await until(async () => (await Promise.all(ids.map((id) => read(user, id)))).every(({ held }) => held));
+    await steer(user, second, 'hold');
+    const again = await user.ask('POST', `/v1/workflows/${second.id}/hold`);
+    expect(again).toMatchObject({ status: 409, body: { code: 'WORKFLOW_HELD' } });
+    door.open();
+    await steer(user, submitted, 'release');
+    await until(async () => (await read(user, third.id)).state === 'succeeded');
+    for (const own of [first, second]) {
+      expect(await read(user, own.id)).toMatchObject({ held: true, state: 'running' });
+      await steer(user, own, 'release');
+    }
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+  });
+
   it('that was stopped by a failure releases the workflows that are its steps, too', async () => {
     const { user, ran, door } = await noting('slow-bad');
     const submitted = await submit(
@@ -477,5 +506,115 @@ describe('the steps of a workflow inside another one', () => {
       expect(await response.text()).toContain('"n":[1.10,12345678901234567890]');
     }
     expect(ran).toEqual(['a', 'a']);
+  });
+});
+
+describe('a step that names a definition', () => {
+  const put = (user: TestTenant, name: string, jobs: object) =>
+    user.ask('PUT', `/v1/workflow-definitions/${name}`, { body: { jobs } });
+  const greet = { note: step('x', [], { payload: { name: { $from: 'input.who' } } }) };
+
+  it('runs it with an input that may hold results, and with what it was at the submission', async () => {
+    const { user, ran } = await noting();
+    expect((await put(user, 'greet', greet)).status).toBe(201);
+    const submitted = await submit(user, {
+      a: step('a', [], { hold: true }),
+      sub: { workflow: { definition: 'greet', input: { who: { $from: 'a.result.name' } } }, after: ['a'] },
+      own: { workflow: { jobs: greet, input: { who: { $from: 'a.result.name' } } }, after: ['a'] },
+    });
+    await user.ask('DELETE', '/v1/workflow-definitions/greet');
+    await user.get('POST', `/v1/jobs/${submitted.jobs.a!.id}/release`);
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect(ran).toEqual(['a', 'a', 'a']);
+    const inside = await read(user, await startedBy(user, submitted, 'sub'));
+    expect([inside.name, Object.keys(inside.jobs)]).toEqual(['greet', ['note']]);
+    const again = await user.get<Workflow>('POST', `/v1/workflows/${submitted.id}/rerun`);
+    await user.get('POST', `/v1/jobs/${again.jobs.a!.id}/release`);
+    expect((await workflowEnd(user, again)).state).toBe('succeeded');
+    expect(ran).toHaveLength(6);
+  });
+
+  it('takes the newest version at each start of a definition that names it, also from a schedule', async () => {
+    const { user, ran } = await noting();
+    await put(user, 'leaf', { one: step('one') });
+    await put(user, 'tree', { sub: { workflow: 'leaf' } });
+    await put(user, 'leaf', { two: step('two') });
+    const started = await user.get<Workflow>('POST', '/v1/workflows', { body: { definition: 'tree' } });
+    expect((await workflowEnd(user, started)).state).toBe('succeeded');
+    await user.get('POST', '/v1/schedules', { body: { name: 'daily', every: '1d', workflow: 'tree' } });
+    await user.get('POST', '/v1/schedules/daily/run');
+    await until(async () => ran.length === 2);
+    expect(ran).toEqual(['two', 'two']);
+  });
+
+  it('is refused with a pointer if there is no such definition, if they are a circle, or if the input lacks something', async () => {
+    const { user } = await noting();
+    const post = (jobs: object) => user.ask('POST', '/v1/workflows', { body: { name: 'test', jobs } });
+    const errorsOf = async (answer: Promise<{ status: number; body: Record<string, unknown> }>) => {
+      const { status, body } = await answer;
+      return [status, body.errors];
+    };
+    expect(await errorsOf(post({ a: { workflow: 'nothing' } }))).toEqual([
+      422,
+      [{ pointer: '/jobs/a/workflow', detail: 'there is no workflow definition nothing' }],
+    ]);
+    await put(user, 'greet', greet);
+    expect(
+      await errorsOf(post({ a: { workflow: { definition: 'greet', input: { whom: 1 } } } })),
+    ).toMatchObject([422, [{ pointer: '/jobs/a/workflow/input/who' }]]);
+    const unknown = { workflow: { definition: 'greet', input: { who: { $from: 'b.result' } } } };
+    expect(await errorsOf(post({ a: unknown }))).toMatchObject([
+      422,
+      [{ pointer: '/jobs/a/workflow/input/who/$from' }],
+    ]);
+    await put(user, 'x', { a: step('a') });
+    await put(user, 'y', { a: { workflow: 'x' } });
+    expect(await errorsOf(put(user, 'x', { a: { workflow: 'y' } }))).toEqual([
+      422,
+      [{ pointer: '/jobs/a/workflow/jobs/a/workflow', detail: 'the definitions are a circle: x > y > x' }],
+    ]);
+    await user.ask('DELETE', '/v1/workflow-definitions/x');
+    expect(await errorsOf(user.ask('POST', '/v1/workflows', { body: { definition: 'y' } }))).toMatchObject([
+      422,
+      [{ pointer: '/definition' }],
+    ]);
+  });
+
+  it('fails with a reason if the results do not have what its steps need', async () => {
+    const { user } = await noting();
+    await put(user, 'greet', greet);
+    const submitted = await submit(user, {
+      a: step('a'),
+      path: { workflow: { definition: 'greet', input: { $from: 'a.result.no' } }, after: ['a'] },
+      part: { workflow: { definition: 'greet', input: { whom: { $from: 'a.result.name' } } }, after: ['a'] },
+    });
+    const ended = await workflowEnd(user, submitted);
+    expect(ended.state).toBe('failed');
+    const errorOf = async (name: string) => (await user.job(ended.jobs[name]!.id)).error;
+    expect(await errorOf('path')).toMatchObject({ code: 'MISSING_PATH' });
+    expect(await errorOf('part')).toMatchObject({
+      code: 'INVALID_REQUEST',
+      message: expect.stringContaining('input.who'),
+    });
+  });
+
+  it('is added by a running step, and built by the SDK with results as its input', async () => {
+    const user = node.newTenant();
+    const ran: string[] = [];
+    const note = task('note', {}, async ({ name }: { name: string }) => {
+      ran.push(name);
+      return { name };
+    });
+    const add = task('add', {}, async (_: unknown, ctx) => {
+      await ctx.spawn((w) => {
+        const first = w.run(note, { name: 'first' }, { name: 'first' });
+        w.defined('greet', { who: first.result.name }, { name: 'sub' });
+      });
+    });
+    await user.work([note, add]);
+    await put(user, 'greet', greet);
+    const submitted = await submit(user, { a: { task: 'add' } });
+    expect((await workflowEnd(user, submitted)).state).toBe('succeeded');
+    expect(ran).toEqual(['first', 'first']);
   });
 });

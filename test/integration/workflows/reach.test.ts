@@ -113,6 +113,32 @@ it('a restricted key does not reach a workflow that only waits, nor make one', a
   );
 });
 
+it('a key for the queue default does not reach the steps of others that only wait there', async () => {
+  const tenant = node.newTenant();
+  const key = await keyOf(tenant, ALL, { queues: ['default'] });
+  const ask = (method: string, path: string, body?: unknown) =>
+    node.ask(method, path, { key, ...(body !== undefined && { body }) });
+  const inner = { workflow: { jobs: { approval } } };
+  const { jobs } = await submit(tenant, { approval, inner, pay: { ...payout, after: ['approval'] } });
+  for (const name of ['approval', 'inner']) {
+    const path = `/v1/jobs/${jobs[name]!.id}`;
+    for (const [method, rest] of [
+      ['GET', ''],
+      ['GET', '/why'],
+      ['POST', '/cancel'],
+      ['POST', '/hold'],
+    ] as const)
+      expect([rest, (await ask(method, path + rest)).status]).toEqual([rest, 404]);
+  }
+  expect((await ask('GET', '/v1/jobs')).body).toMatchObject({ data: [] });
+  expect((await ask('GET', `/v1/ids?kind=job&prefix=${jobs.approval!.id}`)).body).toMatchObject({ ids: [] });
+  const many = await ask('POST', '/v1/jobs/cancel', { filter: { queue: 'default' } });
+  expect(many.body).toMatchObject({ matched: 0, changed: 0 });
+  // Whoever reaches the workflow reaches its waits.
+  const own = await submit(tenant, { approval, a: { task: 'send', after: ['approval'] } });
+  expect((await ask('POST', `/v1/jobs/${own.jobs.approval!.id}/cancel`)).status).toBe(200);
+});
+
 it('a workflow inside another is reached by the keys that reach the outer one', async () => {
   const { tenant, ask } = await restricted();
   const jobs = { ask: { workflow: { jobs: { approval } } }, mail: { workflow: { jobs: { a: send } } } };

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { FIRST_UUID } from '../../../src/core/uuid.js';
 import type { Workflow } from '../../../src/core/workflow.js';
+import { readSubmittedSteps } from '../../../src/store/read-submitted-steps.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
 import { withClient } from '../../postgres-client.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
@@ -193,6 +195,26 @@ it('ten thousand steps run again within bounds', async () => {
   expect([status, body.progress.steps]).toEqual([201, 10_000]);
   expect((await user.job(body.jobs.m77!.id)).payload).toEqual({ i: 77 });
 }, 60_000);
+
+it('steps with large payloads are read some bytes at a time, each once', async () => {
+  const user = node.newTenant();
+  const payload = 'x'.repeat(100_000);
+  const jobs = Object.fromEntries(
+    Array.from({ length: 12 }, (_, i) => [`s${i}`, step(`s${i}`, [], { payload, hold: true })]),
+  );
+  const { id } = await submitWorkflow(user, { jobs: jobs as never });
+  const { hot } = node.node.context.shards[0]!;
+  const pages: string[][] = [];
+  for (let after = FIRST_UUID; ; ) {
+    const page = await readSubmittedSteps(hot, user.tenant, id, after, 200, 250_000);
+    if (page.length === 0) break;
+    pages.push(page.map(({ name }) => name));
+    after = page.at(-1)!.id;
+  }
+  expect(pages.map((page) => page.length)).toEqual([3, 3, 3, 3]);
+  expect(new Set(pages.flat()).size).toBe(12);
+  expect((await rerun(user, { id })).status).toBe(201);
+});
 
 it('a step that is a workflow of its own runs again as one', async () => {
   const user = node.newTenant();

@@ -226,3 +226,17 @@ it('a batch keeps its members while one of them runs, and can be retried as a wh
 function isoOf(moment: unknown): string {
   return new Date(Number(moment)).toISOString();
 }
+
+it('a workflow that is due to be removed cannot be retried, before anything was removed and whoever leads', async () => {
+  const weeks = await Weeks.begin();
+  await weeks.work();
+  const { id } = await submitWorkflow(weeks.node, {
+    jobs: { a: echo({ n: 7 }), b: echo({ fails: true }, 'a') } as never,
+  });
+  await workflowEnd(weeks.node, { id });
+  await weeks.pass(45);
+  // A leader looks after old days some seconds after its takeover; this one may follow one that was killed meanwhile.
+  const retried = await weeks.node.ask('POST', `/v1/workflows/${id}/retry`);
+  expect(retried).toMatchObject({ status: 409, body: { code: 'WORKFLOW_ENDED' } });
+  expect((await weeks.node.ask('GET', `/v1/workflows/${id}`)).status).toBe(200);
+});
