@@ -46,6 +46,18 @@ ON CONFLICT (signature) DO NOTHING;
 -- add-queues
 SELECT tenant, name, quota FROM punctual.add_queues($1::text[], $2::text[], $3::bigint, $4::bigint);
 
+-- add-sign-in-code
+WITH old AS (
+  DELETE FROM punctual.sign_in_codes c WHERE c.hash = ANY (ARRAY(
+    SELECT o.hash FROM punctual.sign_in_codes o WHERE o.key_id = $2::uuid
+    ORDER BY o.created_at DESC OFFSET 19))
+), expired AS (
+  DELETE FROM punctual.sign_in_codes c WHERE c.key_id = $2::uuid AND c.expires_at <= $3::bigint
+)
+INSERT INTO punctual.sign_in_codes (hash, key_id, created_at, expires_at)
+SELECT $1::bytea, k.id, $3::bigint, $4::bigint FROM punctual.api_keys k WHERE k.id = $2::uuid
+RETURNING expires_at;
+
 -- add-signing-secret
 INSERT INTO punctual.signing_secrets AS s (tenant, id, key_id, sealed, created_at) VALUES ($1, $2::uuid, $3, $4, $5)
 RETURNING s.tenant, s.id, s.created_at, s.expires_at, s.key_id AS "keyId", s.sealed;
@@ -4212,6 +4224,15 @@ WITH recorded AS (
   SELECT $12::bigint, tenant, sum(count) FROM recorded WHERE state = 'missed' GROUP BY tenant
 )
 SELECT job FROM recorded WHERE job IS NOT NULL;
+
+-- redeem-sign-in-code
+WITH code AS (
+  DELETE FROM punctual.sign_in_codes WHERE hash = $1::bytea RETURNING key_id, expires_at AS until
+)
+SELECT k.hash, id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS
+  "createdAt",
+  created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM code c JOIN punctual.api_keys k ON k.id = c.key_id
+WHERE c.until > $2::bigint AND (k.expires_at IS NULL OR k.expires_at > $2::bigint);
 
 -- redrive-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases

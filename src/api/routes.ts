@@ -17,6 +17,7 @@ import type { Route } from './route.js';
 import { scheduleRoutes } from './schedules.js';
 import { secretKeyRoutes } from './secret-keys.js';
 import { secretRoutes } from './secrets.js';
+import { sessionRoutes } from './sessions.js';
 import { signingSecretRoutes } from './signing-secrets.js';
 import { taskRoutes } from './tasks.js';
 import { tenantRoutes } from './tenants.js';
@@ -38,6 +39,7 @@ export const ROUTES: readonly Route[] = [
   ...taskRoutes,
   ...tenantRoutes,
   ...keyRoutes,
+  ...sessionRoutes,
   ...secretRoutes,
   ...signingSecretRoutes,
   ...secretKeyRoutes,

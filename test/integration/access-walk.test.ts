@@ -32,10 +32,10 @@ interface Called {
 
 /** The scopes of routes that a key with a scope satisfies. */
 const SATISFIED: Record<KeyScope, readonly string[]> = {
-  read: ['read'],
-  submit: ['submit'],
-  work: ['work', 'attempt', 'step'],
-  admin: ['admin', 'read'],
+  read: ['key', 'read'],
+  submit: ['key', 'submit'],
+  work: ['key', 'work', 'attempt', 'step'],
+  admin: ['key', 'admin', 'read'],
 };
 
 const TENANTS = ['acme', 'globex'] as const;
@@ -202,7 +202,7 @@ const granted = ({ status, code }: { status: number; code?: string | undefined }
   status !== 401 && !(status === 403 && code === 'FORBIDDEN');
 
 it('every route of the document declares a scope, and every declared route is in the document', () => {
-  const known = ['public', 'read', 'submit', 'work', 'admin', 'operator', 'attempt', 'step', 'node'];
+  const known = ['public', 'key', 'read', 'submit', 'work', 'admin', 'operator', 'attempt', 'step', 'node'];
   expect(operations.filter(({ scope }) => !known.includes(scope))).toEqual([]);
   const documented = new Set(operations.map(({ id }) => id));
   expect(ROUTES.filter(({ id }) => !documented.has(id)).map(({ id }) => id)).toEqual([]);
@@ -233,7 +233,7 @@ describe('access', () => {
 
   it(
     'with a read-only key of an operator is to what may be read',
-    () => walk(keys.get('operator read')!, (scope) => scope === 'read', 403),
+    () => walk(keys.get('operator read')!, (scope) => scope === 'read' || scope === 'key', 403),
     60_000,
   );
 
