@@ -75,7 +75,7 @@ export const sessionRoutes: readonly Route[] = [
   }),
   route({
     id: 'signOut',
-    audit: { none: 'it has the browser forget its cookie, and changes nothing that nodes know' },
+    audit: { none: 'It has the browser forget its cookie, and changes nothing that nodes know.' },
     method: 'DELETE',
     path: '/v1/session',
     tag: 'sessions',
@@ -88,7 +88,7 @@ export const sessionRoutes: readonly Route[] = [
   }),
   route({
     id: 'createSignInCode',
-    audit: { none: 'a code does nothing until somebody signs in with it, which is recorded' },
+    audit: { none: 'A code does nothing until somebody signs in with it, which is recorded.' },
     method: 'POST',
     path: '/v1/session/codes',
     tag: 'sessions',

@@ -174,12 +174,29 @@ const NOBODYS: Things = {
 const emptyPath = (called: Called) =>
   pathAbout(called, NOBODYS) ?? called.path.replace(/\{\w+\}/, NOBODYS.job);
 
+/** Marks a credential that is the cookie of a session, and no key. */
+const COOKIE = 'cookie ';
+
+/** A credential as a request brings it. */
+const credential = (key: string | null) =>
+  key?.startsWith(COOKIE)
+    ? { key: null, headers: { ...OWN_PAGE, cookie: key.slice(COOKIE.length) } }
+    : { key };
+
+const OWN_PAGE = { 'sec-fetch-site': 'same-origin', 'punctual-dashboard': '1' };
+
+/** Signs in as a browser does. */
+async function sessionOf(key: string): Promise<string> {
+  const { headers } = await node.ask('POST', '/v1/session', { key: null, body: { key }, headers: OWN_PAGE });
+  return COOKIE + headers.get('set-cookie')!.split(';')[0]!;
+}
+
 async function call(called: Called, path: string, key: string | null, body?: unknown) {
   const { status, body: answer } = await node.ask<{ code?: string; detail?: string } | string>(
     called.method,
     path,
     {
-      key,
+      ...credential(key),
       ...(body !== undefined && { body }),
     },
   );
@@ -242,6 +259,12 @@ describe('access', () => {
     (tenant, scope) => walk(keys.get(`${tenant} ${scope}`)!, (each) => SATISFIED[scope].includes(each), 403),
     60_000,
   );
+
+  it('with the session of a browser is to what its key may do', async () => {
+    await walk(await sessionOf(node.apiKey), (scope) => scope !== 'node', 403);
+    const admin = await sessionOf(keys.get('acme admin')!);
+    await walk(admin, (scope) => SATISFIED.admin.includes(scope), 403);
+  }, 60_000);
 
   it.each(TENANTS.flatMap((tenant) => ['expired', 'revoked'].map((how) => [tenant, how] as const)))(
     'with a key of %s that is %s is to what is public',

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../../../src/cli/program.js';
 import type { NewKeyView } from '../../../src/core/access.js';
 import type { AuditView } from '../../../src/core/audit.js';
 import type { Session, SignInCode } from '../../../src/core/session.js';
+import { cliUnderTest } from '../../cli-under-test.js';
 import { EventListener } from '../../event-listener.js';
 import { type Answer, TestNode } from '../../node-for-tests.js';
 
@@ -308,4 +310,14 @@ describe('a code', () => {
     );
     expect(rows[0]!.n).toBeLessThanOrEqual(20);
   });
+});
+
+it('`punctual open` prints a link that signs in, and shows the key to nobody', async () => {
+  const shell = cliUnderTest({ environment: { PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: reader.key } });
+  expect(await runCli(['open', '--no-browser'], shell.cli)).toBe(0);
+  const link = new URL(shell.stdout().trim());
+  expect(link.origin + link.pathname).toBe(`${node.url}/`);
+  expect(shell.stdout() + shell.stderr()).not.toContain(reader.key);
+  const code = link.hash.replace(/^#code=/, '');
+  expect((await signIn({ code })).body.keyId).toBe(reader.id);
 });
