@@ -43,6 +43,22 @@ WHERE NOT EXISTS (SELECT 1 FROM punctual.needs n WHERE n.signature = u.signature
 ORDER BY 1
 ON CONFLICT (signature) DO NOTHING;
 
+-- add-queue-minute
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
+  DELETE FROM punctual.queue_minutes m WHERE m.ctid = ANY (ARRAY(
+    SELECT o.ctid FROM punctual.queue_minutes o WHERE o.minute < $5::bigint AND EXISTS (SELECT 1 FROM term)
+    LIMIT 5000))
+), answer AS (
+  INSERT INTO punctual.queue_minutes AS m (queue, minute, ended, ready, oldest_ready_ms)
+  SELECT u.queue, $4::bigint, u.ended, u.ready, u.oldest
+  FROM unnest($6::int[], $7::bigint[], $8::bigint[], $9::bigint[]) u(queue, ended, ready, oldest)
+  WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (queue, minute) DO UPDATE SET ended = m.ended + excluded.ended, ready = excluded.ready,
+    oldest_ready_ms = excluded.oldest_ready_ms
+  RETURNING m.queue
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- add-queues
 SELECT tenant, name, quota FROM punctual.add_queues($1::text[], $2::text[], $3::bigint, $4::bigint);
 
@@ -643,6 +659,19 @@ SELECT u.tenant, (
     SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
 FROM unnest($1::text[]) u(tenant);
 
+-- count-later-by-minute
+WITH examined AS MATERIALIZED (
+  SELECT l.admit_at, coalesce(l.run_at, l.admit_at) AS run_at, l.tenant FROM punctual.later l
+  WHERE NOT l.held AND NOT l.blocked AND l.admit_at >= $2::bigint AND l.admit_at < $3::bigint
+  ORDER BY l.admit_at OFFSET $4::int LIMIT 10000
+), reached AS (
+  SELECT count(*) AS examined, max(admit_at) AS last FROM examined
+)
+SELECT r.examined, r.last, (SELECT count(*) FROM examined e WHERE e.admit_at = r.last) AS ties, c.minute, c.count
+FROM reached r LEFT JOIN (
+  SELECT e.run_at / 60000 AS minute, count(*) AS count FROM examined e
+  WHERE $1::text IS NULL OR e.tenant = $1 GROUP BY 1) c ON true;
+
 -- count-origins
 SELECT u.tenant, (
   SELECT count(*) FROM (
@@ -1034,7 +1063,8 @@ WITH live AS MATERIALIZED (
     AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1044,7 +1074,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1077,7 +1107,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1094,7 +1125,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1125,7 +1156,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $22::text)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1135,7 +1167,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1258,7 +1290,8 @@ WITH live AS MATERIALIZED (
     AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1268,7 +1301,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1301,7 +1334,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1318,7 +1352,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1349,7 +1383,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $22::text)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1359,7 +1394,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1435,7 +1470,8 @@ WITH own_queues AS MATERIALIZED (
     AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1445,7 +1481,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1484,7 +1520,8 @@ WITH own_queues AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1501,7 +1538,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1532,7 +1569,8 @@ WITH own_queues AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $22::text)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1542,7 +1580,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1609,7 +1647,8 @@ WITH live AS MATERIALIZED (
     AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1619,7 +1658,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1652,7 +1691,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1669,7 +1709,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1700,7 +1740,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $22::text)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1710,7 +1751,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1827,7 +1868,8 @@ WITH live AS MATERIALIZED (
     AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1837,7 +1879,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1870,7 +1912,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1887,7 +1930,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1918,7 +1961,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $22::text)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1928,7 +1972,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2021,7 +2065,8 @@ WITH live AS MATERIALIZED (
     AND ($20::text IS NULL OR starts_with(j.key, $20::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2031,7 +2076,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2064,7 +2109,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($21::text IS NULL OR false)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR false)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2081,7 +2127,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2112,7 +2158,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($21::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($21::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $21::text END)
-    AND ($22::text[] IS NULL OR NOT EXISTS (
+    AND ($22::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $22::text)
+    AND ($23::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2122,7 +2169,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($22::text[], $23::text[], $24::text[]) w(path, kind, value),
+        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -3616,6 +3663,30 @@ JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
   ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
 
+-- read-error-groups
+WITH examined AS MATERIALIZED (
+  SELECT h.id, h.finished_at, h.task, h.queue, h.error FROM punctual.job_history h
+  WHERE h.tenant = $1::text AND h.state = 'failed' AND h.id < $2::uuid AND h.finished_at >= $3::bigint
+  ORDER BY h.id DESC LIMIT $4::int
+), shaped AS MATERIALIZED (
+  SELECT e.id, e.task, e.finished_at, punctual.error_fingerprint(e.task, e.error) AS fingerprint, e.error
+  FROM examined e
+  WHERE e.finished_at >= $5::bigint AND e.finished_at < $5::bigint + $6::bigint * $7::bigint
+    AND ($8::text[] IS NULL OR e.queue = ANY (ARRAY(
+      SELECT q.id FROM punctual.queues q WHERE q.tenant = $1::text AND q.name = ANY ($8::text[]))))
+    AND ($9::text[] IS NULL OR e.task = ANY ($9::text[]))
+), groups AS (
+  SELECT s.fingerprint, (s.finished_at - $5::bigint) / $6::bigint AS slot, count(*) AS count,
+    min(s.finished_at) AS first, max(s.finished_at) AS last, (array_agg(s.id ORDER BY s.finished_at DESC))[1] AS
+      example
+  FROM shaped s GROUP BY 1, 2
+), reached AS (
+  SELECT count(*) AS examined, (array_agg(id ORDER BY id))[1] AS reach FROM examined
+)
+SELECT r.examined, r.reach, g.*, s.task, punctual.readable(s.error) ->> 'code' AS code,
+  punctual.error_shape(s.error) AS message
+FROM reached r LEFT JOIN groups g ON true LEFT JOIN shaped s ON s.id = g.example;
+
 -- read-graph
 SELECT e.parent, e.child FROM punctual.steps s JOIN punctual.edges e ON e.child BETWEEN s.id AND s.id
 WHERE s.workflow = $1 AND s.tenant = $2;
@@ -3823,6 +3894,10 @@ SELECT s.id, CASE
   EXISTS (SELECT 1 FROM punctual.occurrences o WHERE o.schedule = s.id AND o.state = 'waiting') AS awaited
 FROM unnest($1::uuid[]) u(id) JOIN punctual.schedules s ON s.id = u.id;
 
+-- read-queue-minutes
+SELECT m.minute, m.ended, m.ready, m.oldest_ready_ms AS "oldestReadyMs" FROM punctual.queue_minutes m
+WHERE m.queue = $1::int AND m.minute >= $2::bigint AND m.minute < $3::bigint ORDER BY m.minute;
+
 -- read-queues
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at, debt FROM punctual.queues WHERE id = ANY($1::int[]);
@@ -3878,6 +3953,18 @@ LEFT JOIN LATERAL (
     o.batch AS last_run_batch FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
   WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
+
+-- read-schedules-ahead
+SELECT s.id, s.tenant, s.fire_at AS "fireAt", s.created_at AS "createdAt", json_strip_nulls(json_build_object(
+  'cron', d.value -> 'cron', 'every', d.value -> 'every', 'at', d.value -> 'at', 'timezone', d.value -> 'timezone',
+  'dst', d.value -> 'dst', 'startAt', d.value -> 'startAt', 'endAt', d.value -> 'endAt'))::text AS timing
+FROM (
+  SELECT * FROM punctual.schedules
+  WHERE (fire_at, id) > ($1::bigint, $2::uuid) AND fire_at < $3::bigint ORDER BY fire_at, id LIMIT 200) s
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN strpos(s.definition::text, '\u') = 0 THEN s.definition ELSE punctual.readable(s.definition) END
+    AS value
+) d ORDER BY s.fire_at, s.id;
 
 -- read-sealed-secrets
 SELECT s.tenant, s.name, s.version, s.key_id AS "keyId", s.sealed, s.origins FROM punctual.secrets s

@@ -4,7 +4,9 @@ import { attemptRoutes } from './attempts.js';
 import { auditRoutes } from './audit.js';
 import { batchRoutes } from './batches.js';
 import { clusterRoutes } from './cluster.js';
+import { errorRoutes } from './error-groups.js';
 import { eventRoutes } from './events.js';
+import { forecastRoutes } from './forecast.js';
 import { healthRoutes } from './health.js';
 import { idRoutes } from './ids.js';
 import { jobRoutes } from './jobs.js';
@@ -48,6 +50,8 @@ export const ROUTES: readonly Route[] = [
   ...workflowRoutes,
   ...definitionRoutes,
   ...addedStepRoutes,
+  ...errorRoutes,
+  ...forecastRoutes,
   ...eventRoutes,
   ...clusterRoutes,
   ...healthRoutes,
