@@ -66,7 +66,9 @@ export interface DispatcherOptions extends LeaderOptions {
 }
 
 /** How long background work waits, so that the first jobs of a term find free connections. */
-const AFTER_TAKEOVER_MS = 50;
+const AFTER_TAKEOVER_MS = 100;
+/** The pause between the starts of two parts of it: the first pass of each runs code that is not compiled yet. */
+const BETWEEN_STARTS_MS = 20;
 
 /**
  * The one dispatcher of a shard, alive for one term. It is built when the term begins and thrown away when it
@@ -202,23 +204,27 @@ export class Dispatcher {
     state.addedJobs.start();
     const first = [this.finisher, this.gangPlanner, this.claimer, this.backlogReader, this.workers];
     for (const part of [...first, this.gangKeeper]) part.start();
-    this.rest = setTimeout(() => this.startRest(), AFTER_TAKEOVER_MS).unref();
-  }
-
-  private startRest(): void {
-    this.backlogReader.startLooking();
-    const rest = [
+    this.startRest([
+      { start: () => this.backlogReader.startLooking() },
       this.admitter,
-      this.cancelRequests,
-      this.expirer,
       this.schedules,
       this.workflows,
+      this.expirer,
+      this.cancelRequests,
       this.unserved,
       this.queueMinutes,
       this.upkeep,
       this.auditChain,
-    ];
-    for (const part of rest) part.start();
+    ]);
+  }
+
+  /** One after another, the most urgent first, so that they do not hold up the first jobs together. */
+  private startRest(parts: readonly { start(): unknown }[]): void {
+    const startFrom = (next: number) => {
+      parts[next]!.start();
+      if (next + 1 < parts.length) this.rest = setTimeout(startFrom, BETWEEN_STARTS_MS, next + 1).unref();
+    };
+    this.rest = setTimeout(startFrom, AFTER_TAKEOVER_MS, 0).unref();
   }
 
   /** Ends all background work of this term; nothing is written afterwards. */
