@@ -123,8 +123,14 @@ export {
 export type {
   Assignment,
   BackfillAnswer,
+  ErrorGroupsView,
+  ErrorGroupView,
+  ForecastMinute,
+  ForecastView,
   OccurrenceState,
   OccurrenceView,
+  QueueHistoryView,
+  QueueMinuteView,
   QueueView,
   RedriveAnswer,
   RefusedJob,
@@ -134,6 +140,7 @@ export type {
   StatsView,
   StoredLogLine,
   TaskView,
+  WaitingView,
 } from './core/wire.js';
 export type { Given, Promised, Reference } from './core/workflow/result-reference.js';
 export {

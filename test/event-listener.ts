@@ -10,7 +10,9 @@ export interface Heard {
 
 export interface ListenOptions {
   readonly url: string;
-  readonly apiKey: string;
+  readonly apiKey?: string;
+  /** Of a session, in place of a key. */
+  readonly cookie?: string;
   readonly tenant?: string;
   readonly query?: string;
   readonly lastEventId?: string;
@@ -35,9 +37,17 @@ export class EventListener {
   }
 
   /** Resolves when the answer has begun; rejects with its body if it is refused. */
-  static open({ url, apiKey, tenant, query = '', lastEventId }: ListenOptions): Promise<EventListener> {
+  static open({
+    url,
+    apiKey,
+    cookie,
+    tenant,
+    query = '',
+    lastEventId,
+  }: ListenOptions): Promise<EventListener> {
     const headers = {
-      authorization: `Bearer ${apiKey}`,
+      ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
+      ...(cookie !== undefined && { cookie }),
       ...(tenant !== undefined && { 'punctual-tenant': tenant }),
       ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
     };

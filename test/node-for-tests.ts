@@ -37,6 +37,8 @@ export interface TestNodeOptions {
   readonly log?: Log;
   /** Whether dispatch is paused before the node starts. */
   readonly paused?: boolean;
+  /** The folder of the dashboard; default the one of the build, if there is one. */
+  readonly dashboard?: string;
 }
 
 /** Somebody who talks to a node. */
@@ -99,6 +101,7 @@ export class TestNode extends ApiUser {
       log: options.log ?? ERRORS_ONLY,
       ...(options.clock && { clock: options.clock }),
       ...(options.paused && { paused: true }),
+      ...(options.dashboard !== undefined && { dashboard: options.dashboard }),
     });
     const test = new TestNode(node, database, key);
     if (!options.database) test.onStop(() => database.drop());

@@ -43,8 +43,36 @@ WHERE NOT EXISTS (SELECT 1 FROM punctual.needs n WHERE n.signature = u.signature
 ORDER BY 1
 ON CONFLICT (signature) DO NOTHING;
 
+-- add-queue-minute
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), forgotten AS (
+  DELETE FROM punctual.queue_minutes m WHERE m.ctid = ANY (ARRAY(
+    SELECT o.ctid FROM punctual.queue_minutes o WHERE o.minute < $5::bigint AND EXISTS (SELECT 1 FROM term)
+    LIMIT 5000))
+), answer AS (
+  INSERT INTO punctual.queue_minutes AS m (queue, minute, ended, ready, oldest_ready_ms)
+  SELECT u.queue, $4::bigint, u.ended, u.ready, u.oldest
+  FROM unnest($6::int[], $7::bigint[], $8::bigint[], $9::bigint[]) u(queue, ended, ready, oldest)
+  WHERE EXISTS (SELECT 1 FROM term)
+  ON CONFLICT (queue, minute) DO UPDATE SET ended = m.ended + excluded.ended, ready = excluded.ready,
+    oldest_ready_ms = excluded.oldest_ready_ms
+  RETURNING m.queue
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- add-queues
 SELECT tenant, name, quota FROM punctual.add_queues($1::text[], $2::text[], $3::bigint, $4::bigint);
+
+-- add-sign-in-code
+WITH old AS (
+  DELETE FROM punctual.sign_in_codes c WHERE c.hash = ANY (ARRAY(
+    SELECT o.hash FROM punctual.sign_in_codes o WHERE o.key_id = $2::uuid
+    ORDER BY o.created_at DESC OFFSET 19))
+), expired AS (
+  DELETE FROM punctual.sign_in_codes c WHERE c.key_id = $2::uuid AND c.expires_at <= $3::bigint
+)
+INSERT INTO punctual.sign_in_codes (hash, key_id, created_at, expires_at)
+SELECT $1::bytea, k.id, $3::bigint, $4::bigint FROM punctual.api_keys k WHERE k.id = $2::uuid
+RETURNING expires_at;
 
 -- add-signing-secret
 INSERT INTO punctual.signing_secrets AS s (tenant, id, key_id, sealed, created_at) VALUES ($1, $2::uuid, $3, $4, $5)
@@ -638,6 +666,19 @@ SELECT u.tenant, (
     SELECT 1 FROM punctual.needs n WHERE n.tenant = u.tenant AND n.labels <> '' LIMIT $2) sets) AS sets
 FROM unnest($1::text[]) u(tenant);
 
+-- count-later-by-minute
+WITH examined AS MATERIALIZED (
+  SELECT l.admit_at, coalesce(l.run_at, l.admit_at) AS run_at, l.tenant FROM punctual.later l
+  WHERE NOT l.held AND NOT l.blocked AND l.admit_at >= $2::bigint AND l.admit_at < $3::bigint
+  ORDER BY l.admit_at OFFSET $4::int LIMIT 10000
+), reached AS (
+  SELECT count(*) AS examined, max(admit_at) AS last FROM examined
+)
+SELECT r.examined, r.last, (SELECT count(*) FROM examined e WHERE e.admit_at = r.last) AS ties, c.minute, c.count
+FROM reached r LEFT JOIN (
+  SELECT e.run_at / 60000 AS minute, count(*) AS count FROM examined e
+  WHERE $1::text IS NULL OR e.tenant = $1 GROUP BY 1) c ON true;
+
 -- count-origins
 SELECT u.tenant, (
   SELECT count(*) FROM (
@@ -1030,7 +1071,8 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1040,7 +1082,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1074,7 +1116,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1091,7 +1134,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1123,7 +1166,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $22::text END)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $23::text)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1133,7 +1177,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1257,7 +1301,8 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1267,7 +1312,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1301,7 +1346,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1318,7 +1364,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1350,7 +1396,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $22::text END)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $23::text)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1360,7 +1407,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1437,7 +1484,8 @@ WITH own_queues AS MATERIALIZED (
     AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1447,7 +1495,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1487,7 +1535,8 @@ WITH own_queues AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1504,7 +1553,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1536,7 +1585,8 @@ WITH own_queues AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $22::text END)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $23::text)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1546,7 +1596,7 @@ WITH own_queues AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1614,7 +1664,8 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1624,7 +1675,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1658,7 +1709,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1675,7 +1727,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1707,7 +1759,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $22::text END)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $23::text)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1717,7 +1770,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1835,7 +1888,8 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1845,7 +1899,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1879,7 +1933,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1896,7 +1951,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -1928,7 +1983,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $22::text END)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $23::text)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -1938,7 +1994,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2032,7 +2088,8 @@ WITH live AS MATERIALIZED (
     AND ($21::text IS NULL OR starts_with(j.key, $21::text) AND EXISTS (SELECT 1 FROM punctual.keys k
       WHERE k.tenant = $1 AND k.key = j.key AND k.job = j.id))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(j.payload::text, '\u') = 0 OR j.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2042,7 +2099,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2076,7 +2133,8 @@ WITH live AS MATERIALIZED (
       punctual.keys k
       WHERE k.tenant = $1 AND k.key = l.key AND k.job = l.id)))
     AND ($22::text IS NULL OR false)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR false)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT coalesce(CASE WHEN strpos(l.payload::text, '\u') = 0 OR l.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2093,7 +2151,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END -> 'payload') AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2125,7 +2183,8 @@ WITH live AS MATERIALIZED (
       WHERE k.tenant = $1 AND k.key = h.key AND k.job = h.id))
     AND ($22::text IS NULL OR CASE WHEN strpos(h.error::text, to_json($22::text)::text) > 0
       THEN punctual.readable(h.error) ->> 'code' = $22::text END)
-    AND ($23::text[] IS NULL OR NOT EXISTS (
+    AND ($23::text IS NULL OR h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = $23::text)
+    AND ($24::text[] IS NULL OR NOT EXISTS (
       SELECT 1 FROM (
         SELECT CASE WHEN strpos(h.payload::text, '\u') = 0 OR h.payload::text ~
           '^(?:[^\\]|\\[^u]|\\u(?:[1-9a-cA-CeEfF][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|0[1-9a-fA-F][0-9a-fA-F]{2}|00[1-9a-fA-F][0-9a-fA-F]|000[1-9a-fA-F]|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*$'
@@ -2135,7 +2194,7 @@ WITH live AS MATERIALIZED (
           '\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})', chr(2) || '\1' || chr(2) || '\2', 'g'),
           '\\u(0000|[dD][89abAB][0-9a-fA-F]{2}|[dD][c-fC-F][0-9a-fA-F]{2})', '\\ufffd', 'g'), chr(2), '\u'), chr(1),
             '\\')::json END AS value OFFSET 0) p,
-        unnest($23::text[], $24::text[], $25::text[]) w(path, kind, value),
+        unnest($24::text[], $25::text[], $26::text[]) w(path, kind, value),
         LATERAL (SELECT p.value #> w.path::text[] AS field OFFSET 0) f
       WHERE (CASE WHEN f.field IS NULL OR json_typeof(f.field) <> w.kind THEN false
         WHEN w.kind = 'string' THEN f.field #>> '{}' = w.value
@@ -2830,10 +2889,11 @@ WITH valid AS MATERIALIZED (
 ), made AS (
   INSERT INTO punctual.workflows
     (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
-    definition, definition_version, schedule, occurrence, rerun_of)
+    definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($111::int[]),
+    $18::int - 1
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
   RETURNING id
@@ -3700,6 +3760,30 @@ JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
   ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
 
+-- read-error-groups
+WITH examined AS MATERIALIZED (
+  SELECT h.id, h.finished_at, h.task, h.queue, h.error FROM punctual.job_history h
+  WHERE h.tenant = $1::text AND h.state = 'failed' AND h.id < $2::uuid AND h.finished_at >= $3::bigint
+  ORDER BY h.id DESC LIMIT $4::int
+), shaped AS MATERIALIZED (
+  SELECT e.id, e.task, e.finished_at, punctual.error_fingerprint(e.task, e.error) AS fingerprint, e.error
+  FROM examined e
+  WHERE e.finished_at >= $5::bigint AND e.finished_at < $5::bigint + $6::bigint * $7::bigint
+    AND ($8::text[] IS NULL OR e.queue = ANY (ARRAY(
+      SELECT q.id FROM punctual.queues q WHERE q.tenant = $1::text AND q.name = ANY ($8::text[]))))
+    AND ($9::text[] IS NULL OR e.task = ANY ($9::text[]))
+), groups AS (
+  SELECT s.fingerprint, (s.finished_at - $5::bigint) / $6::bigint AS slot, count(*) AS count,
+    min(s.finished_at) AS first, max(s.finished_at) AS last, (array_agg(s.id ORDER BY s.finished_at DESC))[1] AS
+      example
+  FROM shaped s GROUP BY 1, 2
+), reached AS (
+  SELECT count(*) AS examined, (array_agg(id ORDER BY id))[1] AS reach FROM examined
+)
+SELECT r.examined, r.reach, g.*, s.task, punctual.readable(s.error) ->> 'code' AS code,
+  punctual.error_shape(s.error) AS message
+FROM reached r LEFT JOIN groups g ON true LEFT JOIN shaped s ON s.id = g.example;
+
 -- read-figures-beside
 SELECT w.steps + (SELECT coalesce(sum(s.inner_steps), 0) FROM punctual.steps s WHERE s.workflow = w.id AND
   s.inner_steps > 0)
@@ -3914,6 +3998,10 @@ SELECT s.id, CASE
   EXISTS (SELECT 1 FROM punctual.occurrences o WHERE o.schedule = s.id AND o.state = 'waiting') AS awaited
 FROM unnest($1::uuid[]) u(id) JOIN punctual.schedules s ON s.id = u.id;
 
+-- read-queue-minutes
+SELECT m.minute, m.ended, m.ready, m.oldest_ready_ms AS "oldestReadyMs" FROM punctual.queue_minutes m
+WHERE m.queue = $1::int AND m.minute >= $2::bigint AND m.minute < $3::bigint ORDER BY m.minute;
+
 -- read-queues
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
 rate_burst, full_at, debt FROM punctual.queues WHERE id = ANY($1::int[]);
@@ -3969,6 +4057,18 @@ LEFT JOIN LATERAL (
     o.batch AS last_run_batch FROM punctual.occurrences o
   WHERE o.schedule = s.id AND o.at <= $2 AND NOT o.by_hand ORDER BY o.at DESC LIMIT 1) o ON true
   WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
+
+-- read-schedules-ahead
+SELECT s.id, s.tenant, s.fire_at AS "fireAt", s.created_at AS "createdAt", json_strip_nulls(json_build_object(
+  'cron', d.value -> 'cron', 'every', d.value -> 'every', 'at', d.value -> 'at', 'timezone', d.value -> 'timezone',
+  'dst', d.value -> 'dst', 'startAt', d.value -> 'startAt', 'endAt', d.value -> 'endAt'))::text AS timing
+FROM (
+  SELECT * FROM punctual.schedules
+  WHERE (fire_at, id) > ($1::bigint, $2::uuid) AND fire_at < $3::bigint ORDER BY fire_at, id LIMIT 200) s
+CROSS JOIN LATERAL (
+  SELECT CASE WHEN strpos(s.definition::text, '\u') = 0 THEN s.definition ELSE punctual.readable(s.definition) END
+    AS value
+) d ORDER BY s.fire_at, s.id;
 
 -- read-sealed-secrets
 SELECT s.tenant, s.name, s.version, s.key_id AS "keyId", s.sealed, s.origins FROM punctual.secrets s
@@ -4315,6 +4415,15 @@ WITH recorded AS (
   SELECT $12::bigint, tenant, sum(count) FROM recorded WHERE state = 'missed' GROUP BY tenant
 )
 SELECT job FROM recorded WHERE job IS NOT NULL;
+
+-- redeem-sign-in-code
+WITH code AS (
+  DELETE FROM punctual.sign_in_codes WHERE hash = $1::bytea RETURNING key_id, expires_at AS until
+)
+SELECT k.hash, id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS
+  "createdAt",
+  created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM code c JOIN punctual.api_keys k ON k.id = c.key_id
+WHERE c.until > $2::bigint AND (k.expires_at IS NULL OR k.expires_at > $2::bigint);
 
 -- redrive-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases

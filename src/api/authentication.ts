@@ -6,11 +6,12 @@ import {
   verifyCallerToken,
   verifyNodeToken,
   verifyReceiverToken,
+  verifySessionToken,
 } from '../core/tokens.js';
 import { useKeys } from '../store/api-keys.js';
 import type { Queryable } from '../store/database.js';
 import type { AttemptCredential, Caller, KeyIdentity } from './caller.js';
-import { digestOf, type KnownKey, KnownKeys } from './known-keys.js';
+import { digestOf, KnownKey, KnownKeys } from './known-keys.js';
 
 const HOUR_MS = 3_600_000;
 /** How long uses of keys are gathered before they are written. */
@@ -91,7 +92,21 @@ export class Authentication {
     if (!bearer.startsWith('pk_') || bearer.length > 200) return null;
     const digest = digestOf(bearer);
     if (digest === this.localDigest) return { operator: true, name: 'embedded' };
-    const known = await this.known.find(digest, bearer);
+    return this.ownerOf(await this.known.find(digest, bearer));
+  }
+
+  /** The owner of the key that a session is about; null when the session or the key is not valid any more. */
+  async authenticateSession(session: string): Promise<KeyIdentity | null> {
+    const { secret, clock } = this.parts;
+    // Apart from the digests of keys: a key is no session.
+    const known = await this.known.lookUp(digestOf(`session ${session}`), () => {
+      const said = verifySessionToken(secret, session, clock.now());
+      return said && new KnownKey(said.hash, said.endsAt);
+    });
+    return this.ownerOf(known);
+  }
+
+  private ownerOf(known: KnownKey | null): KeyIdentity | null {
     const now = this.parts.clock.now();
     const row = known?.validAt(now);
     if (!known || !row) return null;

@@ -10,6 +10,8 @@ export interface Caller {
   readonly allTenants?: true;
   /** The key; missing for programs in the process of a node, and for nodes. */
   readonly key?: CallerKey;
+  /** When the session ends, if the caller came with one instead of the key itself. */
+  readonly sessionEndsAt?: number;
 }
 
 /** What is known about the key of a caller. */
@@ -43,6 +45,8 @@ export interface KeyIdentity {
   /** The tenant of a key that is not an operator's. */
   readonly tenant?: string;
   readonly key?: CallerKey;
+  /** When the session ends, if the key was not given itself. */
+  readonly sessionEndsAt?: number;
   /** Whether the caller is another node of the cluster. */
   readonly node?: boolean;
 }
@@ -58,6 +62,8 @@ export function identityOf(caller: Caller | AttemptCredential): KeyIdentity | nu
 export type Scope =
   /** Nothing: anyone may call it. */
   | 'public'
+  /** Any key of a tenant or an operator. */
+  | 'key'
   /** A key that may read; one with the scope `admin` may. */
   | 'read'
   /** A key that may submit, cancel and change jobs. */
@@ -107,12 +113,13 @@ export function refusalOf(
   }
   const scopes = credential.key?.scopes ?? [];
   if (credential.operator) {
-    const isGranted = scopes.length === 0 || (scope === 'read' && scopes.includes('read'));
+    const isGranted = scopes.length === 0 || scope === 'key' || (scope === 'read' && scopes.includes('read'));
     return isGranted ? null : 'This key of an operator may only read.';
   }
   // A key that is not an operator's must name its tenant; a guess could give access to another tenant.
   if (credential.tenant === undefined) return 'The key belongs to no tenant.';
   if (tenant !== undefined && tenant !== credential.tenant) return 'The key belongs to another tenant.';
+  if (scope === 'key') return null;
   if (scope === 'operator') return 'Only a key of an operator may do this.';
   const wanted = scope === 'attempt' || scope === 'step' ? 'work' : scope;
   const isGranted = scopes.includes(wanted) || (wanted === 'read' && scopes.includes('admin'));

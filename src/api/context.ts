@@ -4,6 +4,7 @@ import type { SecretBox } from '../core/secret-box.js';
 import type { LoopDelay } from '../host/loop-delay.js';
 import type { Authentication } from './authentication.js';
 import type { Refusals } from './refusals.js';
+import type { SessionCookie } from './session-cookie.js';
 import type { Shard } from './shard.js';
 
 /** What a node has beside its shards. */
@@ -14,6 +15,7 @@ interface NodeParts {
   readonly authentication: Authentication;
   /** What this node has refused because of quotas. */
   readonly refusals: Refusals;
+  readonly sessionCookie: SessionCookie;
   /** The secret that all nodes share: it keys the hashes of keys. */
   readonly secret: Buffer;
   /** Encrypts and decrypts the secrets of tenants; null without a master key. */

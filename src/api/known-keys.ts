@@ -35,17 +35,27 @@ export class KnownKey {
   reading: Promise<void> | undefined;
   private owner: { readonly row: KeyRow; readonly identity: KeyIdentity } | undefined;
 
-  constructor(readonly hash: Buffer) {}
+  constructor(
+    readonly hash: Buffer,
+    /** When it stops to count, whatever its row says: the end of a session. */
+    readonly endsAt = Number.POSITIVE_INFINITY,
+  ) {}
 
   /** Who comes with the key; the same object as long as the row is the same. */
   identity(row: KeyRow): KeyIdentity {
-    if (this.owner?.row !== row) this.owner = { row, identity: identityOf(row) };
+    if (this.owner?.row !== row) {
+      const { endsAt } = this;
+      const identity = identityOfKey(row);
+      const isSession = endsAt !== Number.POSITIVE_INFINITY;
+      this.owner = { row, identity: isSession ? { ...identity, sessionEndsAt: endsAt } : identity };
+    }
     return this.owner.identity;
   }
 
   /** Its row, if it is valid at a moment of the database's clock. */
   validAt(now: number): KeyRow | null {
     const { row } = this;
+    if (now >= this.endsAt) return null;
     return row && (row.expiresAt === null || row.expiresAt > now) ? row : null;
   }
 }
@@ -74,11 +84,19 @@ export class KnownKeys {
 
   /** The key, as up to date as it must be; null for one that this cluster never made. */
   find(digest: string, key: string): Promise<KnownKey | null> | KnownKey | null {
+    return this.lookUp(digest, () =>
+      isGenuineKey(this.secret, key) ? new KnownKey(hashKey(this.secret, key)) : null,
+    );
+  }
+
+  /** What is remembered under a digest, else what `make` finds genuine. */
+  lookUp(digest: string, make: () => KnownKey | null): Promise<KnownKey | null> | KnownKey | null {
     let known = this.known.get(digest);
     if (known) this.known.delete(digest);
     else {
-      if (!isGenuineKey(this.secret, key)) return null;
-      known = new KnownKey(hashKey(this.secret, key));
+      const made = make();
+      if (!made) return null;
+      known = made;
       if (this.known.size >= MAX_KNOWN) this.forgetOldest();
     }
     this.known.set(digest, known);
@@ -203,7 +221,17 @@ export class KnownKeys {
   }
 }
 
-function identityOf({ id, name, operator, tenant, scopes, queues, tasks, expiresAt }: KeyRow): KeyIdentity {
+/** Whom a stored key belongs to. */
+export function identityOfKey({
+  id,
+  name,
+  operator,
+  tenant,
+  scopes,
+  queues,
+  tasks,
+  expiresAt,
+}: KeyRow): KeyIdentity {
   const limits = queues === null && tasks === null ? {} : { limits: { queues, tasks } };
   const owner = tenant === null ? {} : { tenant };
   return { operator, name, ...owner, key: { id, scopes, expiresAt, ...limits } };

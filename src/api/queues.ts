@@ -1,20 +1,23 @@
 import { invalid, PunctualError } from '../core/errors.js';
 import { DEFAULT_QUEUE_LIMITS, type QueueLimits } from '../core/limits.js';
 import { rateOf } from '../core/rate.js';
+import { QueueHistoryQuery, QueueHistoryView, WaitingView } from '../core/schemas/ahead.js';
 import { QueueChange } from '../core/schemas/limits.js';
 import { NamePath, PageQuery, ShortListQuery } from '../core/schemas/query.js';
 import { QueuePage, QueueView, UnservedPage } from '../core/schemas/queue.js';
 import type * as wire from '../core/wire.js';
 import { type Unserved, UnservedCursor } from '../dispatch/unserved-jobs.js';
 import type { QueueRow } from '../store/names.js';
+import { readQueueMinutes } from '../store/queue-minutes.js';
 import { findQueue, listQueues, rateOfRow } from '../store/queues.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { answerOf } from './idempotency.js';
 import { writePage } from './page-text.js';
-import { mayTouchQueue } from './restrictions.js';
+import { forbidden, limitsOf, mayTouchQueue } from './restrictions.js';
 import { json, type Route, route } from './route.js';
 
+const MINUTE_MS = 60_000;
 /** Queues of a list that one statement reads. */
 const PORTION = 200;
 
@@ -100,6 +103,49 @@ export const queueRoutes: readonly Route[] = [
         write: ({ view }) => JSON.stringify(view),
         cursor: (row) => row.cursor.text,
       });
+    },
+  }),
+  route({
+    id: 'getQueueHistory',
+    method: 'GET',
+    path: '/v1/queues/:name/history',
+    tag: 'queues',
+    summary: 'What a queue did, by the minute, for up to a day: ends of attempts, due jobs and their age.',
+    scope: 'read',
+    params: NamePath,
+    query: QueueHistoryQuery,
+    answers: { 200: QueueHistoryView },
+    run: async ({ node, caller, params: { name }, query: { minutes } }): Promise<wire.QueueHistoryView> => {
+      const { pool, clock } = node.shardOf(caller.tenant);
+      const row = await findQueue(pool, caller.tenant, name);
+      if (!row || !mayTouchQueue(caller, name)) throw notFound(name);
+      const to = Math.floor(clock.now() / MINUTE_MS) * MINUTE_MS;
+      const from = to - minutes * MINUTE_MS;
+      const rows = new Map(
+        (await readQueueMinutes(pool, row.id, from, to)).map((each) => [each.minute, each]),
+      );
+      const data = Array.from({ length: minutes }, (_, i) => {
+        const minute = from + i * MINUTE_MS;
+        const { ended = 0, ready = 0, oldestReadyMs = 0 } = rows.get(minute) ?? {};
+        return { minute: new Date(minute).toISOString(), ended, ready, oldestReadyMs };
+      });
+      return { queue: name, data, next: null };
+    },
+  }),
+  route({
+    id: 'listWaiting',
+    method: 'GET',
+    path: '/v1/waiting',
+    tag: 'queues',
+    summary: 'What live jobs wait for, by reason, with the queues that have the most of them.',
+    scope: 'read',
+    answers: { 200: WaitingView },
+    run: async ({ node, caller }) => {
+      const limits = limitsOf(caller) ?? null;
+      if (limits?.tasks)
+        throw forbidden('A key that is restricted to tasks is not shown what all jobs wait for.');
+      const { waitingJobs } = await node.shardOf(caller.tenant).leader();
+      return waitingJobs.byReason(caller.allTenants ? null : caller.tenant, limits);
     },
   }),
   pausing('pause', true, 'Stop handing out jobs of a queue; running ones go on.'),

@@ -162,6 +162,8 @@ export interface Call {
   readonly author: AuditAuthor;
   /** Keeps the answer to a request with an Idempotency-Key; missing without one. */
   readonly keeper?: AnswerKeeper | undefined;
+  /** Whether the browser of the caller keeps cookies that are for secure connections only. */
+  readonly isSecure: boolean;
   /** The header `accept`. */
   readonly accept: string;
   /** Runs work that may wait; its signal aborts when the client leaves or the server closes. */
@@ -214,6 +216,7 @@ export const TAGS = {
   tenants: 'Tenants, their shares and limits.',
   events: 'What happens, as it happens.',
   keys: 'Keys, what they may do, and their ends.',
+  sessions: 'Signing in to the dashboard, and who one is.',
   secrets: 'What calls to other systems need and nobody is shown again.',
   audit: 'Who did what, from where, when, and what it changed.',
   cluster: 'Leaders, nodes and figures.',
@@ -230,6 +233,8 @@ interface Declaration<S extends Scope, P extends TSchema, Q extends TObject, B> 
   readonly tag: keyof typeof TAGS | 'internal';
   readonly summary: string;
   readonly scope: S;
+  /** Whether a browser may call it from pages of the node itself only, and others have to say the same. */
+  readonly fromOwnPages?: true;
   readonly params?: P;
   /** Default: the query must be empty. */
   readonly query?: Q;

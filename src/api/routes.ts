@@ -4,7 +4,9 @@ import { attemptRoutes } from './attempts.js';
 import { auditRoutes } from './audit.js';
 import { batchRoutes } from './batches.js';
 import { clusterRoutes } from './cluster.js';
+import { errorRoutes } from './error-groups.js';
 import { eventRoutes } from './events.js';
+import { forecastRoutes } from './forecast.js';
 import { healthRoutes } from './health.js';
 import { idRoutes } from './ids.js';
 import { jobRoutes } from './jobs.js';
@@ -17,6 +19,7 @@ import type { Route } from './route.js';
 import { scheduleRoutes } from './schedules.js';
 import { secretKeyRoutes } from './secret-keys.js';
 import { secretRoutes } from './secrets.js';
+import { sessionRoutes } from './sessions.js';
 import { signingSecretRoutes } from './signing-secrets.js';
 import { taskRoutes } from './tasks.js';
 import { tenantRoutes } from './tenants.js';
@@ -38,6 +41,7 @@ export const ROUTES: readonly Route[] = [
   ...taskRoutes,
   ...tenantRoutes,
   ...keyRoutes,
+  ...sessionRoutes,
   ...secretRoutes,
   ...signingSecretRoutes,
   ...secretKeyRoutes,
@@ -46,6 +50,8 @@ export const ROUTES: readonly Route[] = [
   ...workflowRoutes,
   ...definitionRoutes,
   ...addedStepRoutes,
+  ...errorRoutes,
+  ...forecastRoutes,
   ...eventRoutes,
   ...clusterRoutes,
   ...healthRoutes,

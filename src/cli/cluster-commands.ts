@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { ClusterView } from '../core/wire.js';
 import { callsServer, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
+import { addForecastCommand } from './figure-commands.js';
 import type { Cell, Output } from './output.js';
 import { relativeTime } from './output.js';
 import { WIDE, watched } from './watch.js';
@@ -18,6 +19,7 @@ export function addClusterCommands(program: Command, cli: Cli): void {
     output.document(view, () => renderCluster(output, view, cli.now()));
   };
   callsServer(cli, status, watched(status, show));
+  addForecastCommand(cluster, cli);
   addSwitch(cluster, cli, 'pause', 'start no more jobs; running ones go on');
   addSwitch(cluster, cli, 'resume', 'start jobs again');
 }

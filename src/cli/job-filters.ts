@@ -61,6 +61,11 @@ const FILTERS: Readonly<Record<Exclude<keyof JobFilterOptions, 'state'>, FilterO
     description: 'only jobs that ended with this error code',
     suits: mayHaveEnded,
   },
+  fingerprint: {
+    flags: '--fingerprint <text>',
+    description: 'only failed jobs of this group of `job errors`',
+    suits: mayHaveEnded,
+  },
   payload: {
     flags: '--payload <path=value>',
     description: 'only jobs whose payload has this value there, such as customer=7 (repeatable)',

@@ -14,6 +14,7 @@ import { EXIT_INTERRUPTED, failureDocument, failureOf, renderFailure } from './f
 import { addJobCommands } from './job-commands.js';
 import { addKeyCommands } from './key-commands.js';
 import { addLoginCommands } from './login-commands.js';
+import { addOpenCommand } from './open-command.js';
 import { addOriginCommands } from './origin-commands.js';
 import { addQueueCommands } from './queue-commands.js';
 import { addScheduleCommands } from './schedule-commands.js';
@@ -59,6 +60,7 @@ export function buildProgram(cli: Cli): Command {
     .exitOverride()
     .hook('preAction', (root, command) => refuseUnusedGlobals(root, command));
   addUpCommand(program, cli);
+  addOpenCommand(program, cli);
   addServerCommand(program, cli);
   addWorkerCommands(program, cli);
   addTaskCommands(program, cli);

@@ -3,6 +3,7 @@ import { humanDuration } from '../core/duration.js';
 import type { QueueView } from '../core/wire.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
+import { addQueueFigureCommands } from './figure-commands.js';
 import {
   addRateOptions,
   count,
@@ -60,6 +61,7 @@ function details(output: Output, queue: QueueView): string {
 /** `punctual queue …`: showing, limiting, pausing and resuming queues. */
 export function addQueueCommands(program: Command, cli: Cli): void {
   const queue = program.command('queue').description('show, limit, pause and resume queues');
+  addQueueFigureCommands(queue, cli);
   const list = queue
     .command('list')
     .description('list the queues')

@@ -13,6 +13,7 @@ import { waitUntilIdle } from './idle.js';
 import { several, wholeNumber } from './option-values.js';
 import { plural } from './output.js';
 import { Progress } from './progress-line.js';
+import { makeSignInLink } from './sign-in-link.js';
 import { startUp, type Up } from './up-processes.js';
 
 interface UpOptions {
@@ -63,10 +64,11 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
   if (up === null) return;
   try {
     const { workers, url, urls, credentials } = up;
+    const open = await signInLink(up, cli.interrupted);
     const parts = `${plural(urls.length, 'node')}, ${plural(workers, 'worker')}, key in ${credentials}`;
     output.document(
-      { ready: true, url, urls, nodes: urls.length, workers, credentials },
-      () => `ready ${url} (${parts})\n`,
+      { ready: true, url, urls, nodes: urls.length, workers, credentials, open },
+      () => `ready ${url} (${parts})\n${open === null ? '' : `open ${open}\n`}`,
     );
     if (options.paused) progress.line('dispatch is paused: `punctual cluster resume` starts jobs');
     await serve(cli, up, options, progress);
@@ -76,6 +78,18 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
     progress.line('stopped');
   }
   if (up.lost.aborted) throw up.lost.reason;
+}
+
+/** The link that signs in to the dashboard once; null if no node could make it: everything else works without it. */
+async function signInLink({ urls, apiKey, url }: Up, signal: AbortSignal): Promise<string | null> {
+  const api = new ApiClient({ urls: [...urls], apiKey });
+  try {
+    return (await makeSignInLink(api, url, signal)).url;
+  } catch {
+    return null;
+  } finally {
+    await api.close();
+  }
 }
 
 /** Starts everything; null when it was interrupted before it was ready. */

@@ -28,6 +28,7 @@ export const JOB_FILTER_OPTIONS: OptionNames<JobFilterOptions> = {
   since: true,
   until: true,
   errorCode: true,
+  fingerprint: true,
   minAttempts: true,
   maxAttempts: true,
   payload: true,

@@ -18,6 +18,7 @@ export const AUDIT_ACTIONS = [
   'key.create',
   'key.revoke',
   'key.rotate',
+  'session.create',
   'secret.create',
   'secret.change',
   'secret.delete',
@@ -76,6 +77,7 @@ export interface AuditSubject {
   readonly kind:
     | 'tenant'
     | 'key'
+    | 'session'
     | 'secret'
     | 'secrets'
     | 'signing-secret'

@@ -61,6 +61,19 @@ export const SETTINGS = {
     '',
     'Addresses and CIDR ranges that workers may call although they are not public, separated by commas.',
   ),
+  basePath: text(
+    '',
+    'Path below which a proxy shows the nodes, such as /punctual; most proxies need no such setting.',
+  ),
+  sessionLifetime: setting(
+    'duration',
+    parseDuration('12h')!,
+    'How long a sign-in to the dashboard lasts; at most 28d.',
+    {
+      min: 60_000,
+      max: parseDuration('28d')!,
+    },
+  ),
   publicUrl: text('', 'Address of the nodes that workers tell the receivers of calls, for their reports.'),
   jobTimeout: duration('20m', 'Timeout of a job that names none.', 1),
   maxJobTimeout: duration('20m', 'Longest timeout a job may ask for.', 1),

@@ -12,6 +12,11 @@ export class Heap<T> {
     return this.values[0];
   }
 
+  /** Visits all values, in no order. */
+  each(visit: (value: T) => void): void {
+    for (const value of this.values) visit(value);
+  }
+
   push(value: T): void {
     const { values, before } = this;
     let index = values.push(value) - 1;

@@ -11,7 +11,7 @@ import type { KeyLimits } from './access.js';
 const GENERATION_MS = 30 * 86_400_000;
 
 /** What tokens are for. */
-type Purpose = 'attempt' | 'receiver' | 'node' | 'caller' | 'forwarded';
+type Purpose = 'attempt' | 'receiver' | 'node' | 'caller' | 'forwarded' | 'session';
 
 /** How long the tokens between nodes are valid. */
 const NODE_TOKEN_MS = 60_000;
@@ -94,6 +94,21 @@ export function signCallerToken(secret: Buffer, nodeId: string, identity: object
 export function verifyCallerToken(secret: Buffer, token: string, nowMs: number): object | null {
   const body = verifyToken(secret, 'caller', token, nowMs);
   return body && (body.act as object);
+}
+
+/** Signs the session of a browser: the hash of its key, by which nodes look the key up. It must not outlive a generation. */
+export function signSessionToken(secret: Buffer, hash: Buffer, expiresAtMs: number, nowMs: number): string {
+  return signToken(secret, 'session', { key: hash.toString('base64url') }, expiresAtMs, nowMs);
+}
+
+/** The hash of the key of a genuine session that has not ended, and when it does; else null. */
+export function verifySessionToken(
+  secret: Buffer,
+  token: string,
+  nowMs: number,
+): { readonly hash: Buffer; readonly endsAt: number } | null {
+  const body = verifyToken(secret, 'session', token, nowMs);
+  return body && { hash: Buffer.from(String(body.key), 'base64url'), endsAt: Number(body.exp) * 1_000 };
 }
 
 /**

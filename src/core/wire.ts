@@ -564,12 +564,104 @@ export interface JobFilter {
   /** Created before this moment. */
   readonly until?: string;
   readonly errorCode?: string;
+  /** Failed jobs of this group of `GET /v1/errors`. */
+  readonly fingerprint?: string;
   /** At least so many attempts, with the one that runs. */
   readonly minAttempts?: number;
   /** At most so many attempts. */
   readonly maxAttempts?: number;
   /** Fields of the payload by their paths, such as `items.0.sku`, each with the value that it must have. */
   readonly payload?: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+/** Failed jobs that have failed alike. */
+export interface ErrorGroupView {
+  /** For the filter `fingerprint` of lists and of changes of many jobs. */
+  readonly fingerprint: string;
+  readonly task: string | null;
+  readonly code: string | null;
+  /** The first line of the message, with `#` for whatever has a digit in it. */
+  readonly message: string;
+  readonly count: number;
+  readonly firstSeen: string;
+  readonly lastSeen: string;
+  /** The job that failed last. */
+  readonly exampleJobId: string;
+  /** Failed jobs per interval, the oldest interval first. */
+  readonly counts: readonly number[];
+}
+
+/** Groups of errors, the most frequent first. */
+export interface ErrorGroupsView {
+  readonly data: readonly ErrorGroupView[];
+  readonly next: null;
+  readonly from: string;
+  readonly to: string;
+  readonly intervalMs: number;
+  /** How many failed jobs were grouped. */
+  readonly examined: number;
+  /** Whether these are all failed jobs of the time; else they are the newest 10,000 by submission. */
+  readonly complete: boolean;
+}
+
+/** What becomes due in one minute. */
+export interface ForecastMinute {
+  readonly at: string;
+  /** Jobs that were submitted and become due in this minute. */
+  readonly jobs: number;
+  /** Occurrences of schedules; each starts a job, a workflow or a batch. */
+  readonly occurrences: number;
+  /** Whether the minute has far more to do than the others. */
+  readonly herd: boolean;
+  /** Slots that can do it within the minute. */
+  readonly slotsWanted: number | null;
+}
+
+/** What becomes due in the minutes ahead. */
+export interface ForecastView {
+  readonly data: readonly ForecastMinute[];
+  readonly next: null;
+  /** How long attempts took on average since the leader began; null if none has ended. */
+  readonly averageRunMs: number | null;
+  /** Slots of the live workers. */
+  readonly slots: number | null;
+  /** Slots that can do the most busy minute. */
+  readonly slotsWanted: number | null;
+  /** Whether everything was counted; else there is more than shown. */
+  readonly complete: boolean;
+}
+
+/** What a queue did in one minute. */
+export interface QueueMinuteView {
+  readonly minute: string;
+  /** Attempts that ended. */
+  readonly ended: number;
+  /** Due jobs at the end of the minute, as far as the leader had them in memory. */
+  readonly ready: number;
+  /** How long the one that starts next had been due. */
+  readonly oldestReadyMs: number;
+}
+
+/** What a queue did, by the minute, oldest first. */
+export interface QueueHistoryView {
+  readonly queue: string;
+  readonly data: readonly QueueMinuteView[];
+  readonly next: null;
+}
+
+/** What live jobs wait for, as far as the leader has them in memory; the most frequent reason first. */
+export interface WaitingView {
+  readonly data: readonly {
+    /** The gate, as `why` names it. */
+    readonly reason: Gate;
+    readonly jobs: number;
+    readonly oldestReadyMs: number;
+    /** The queues with the most such jobs. */
+    readonly queues: readonly { readonly queue: string; readonly jobs: number }[];
+  }[];
+  readonly next: null;
+  /** Whether the leader has all live jobs in memory; else there are more. */
+  readonly complete: boolean;
 }
 
 /** Which jobs to change, and from where to go on. */

@@ -38,9 +38,11 @@ import { LeaderFigures } from './leader-figures.js';
 import { type LeaderOptions, LeaderState } from './leader-state.js';
 import { ManyControl } from './many-control.js';
 import { OriginControl } from './origin-control.js';
+import { QueueMinutes } from './queue-minutes.js';
 import { type Running, resumeRunning } from './running.js';
 import { UnservedJobs } from './unserved-jobs.js';
 import { Upkeep } from './upkeep.js';
+import { WaitingJobs } from './waiting-jobs.js';
 import { type Audience, explainWaiting } from './why.js';
 import { Workers } from './worker-sessions.js';
 
@@ -82,6 +84,9 @@ export class Dispatcher {
   readonly schedules: Schedules;
   readonly workflows: Workflows;
   readonly unserved: UnservedJobs;
+  /** What waits, and what becomes due. */
+  readonly waitingJobs: WaitingJobs;
+  private readonly queueMinutes: QueueMinutes;
   private readonly leaderFigures: LeaderFigures;
   readonly keyed: KeyedSubmissions;
   private readonly directStart: DirectStart;
@@ -162,6 +167,8 @@ export class Dispatcher {
     );
     this.state.noteGone = (running) => void this.pauseGone(running);
     this.unserved = new UnservedJobs(this.state);
+    this.waitingJobs = new WaitingJobs(this.state);
+    this.queueMinutes = new QueueMinutes(this.state);
     this.leaderFigures = new LeaderFigures(this.state, this.unserved);
     this.auditChain = new AuditChain(this.state);
     this.upkeep = new Upkeep(this.state, this.auditChain, (work) => this.workflows.executor.alone(work));
@@ -205,6 +212,7 @@ export class Dispatcher {
       this.expirer,
       this.cancelRequests,
       this.unserved,
+      this.queueMinutes,
       this.upkeep,
       this.auditChain,
     ]);
@@ -242,9 +250,15 @@ export class Dispatcher {
       schedules: this.schedules,
       workflows: this.workflows,
       unserved: this.unserved,
+      queueMinutes: this.queueMinutes,
       upkeep: this.upkeep,
       auditChain: this.auditChain,
     };
+  }
+
+  /** Writes what queues have done so far, as is otherwise done when a minute ends. */
+  keepQueueMinute(): Promise<void> {
+    return this.queueMinutes.runOnce();
   }
 
   /** Takes the jobs of a workflow in that the leader has stored by itself. */

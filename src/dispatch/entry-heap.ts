@@ -44,6 +44,17 @@ export class EntryHeap {
     else this.strays.push(entry);
   }
 
+  /** Visits all entries, in no order. */
+  each(visit: (entry: Entry) => void): void {
+    for (let i = this.start; i < this.run.length; i += 1) {
+      const entry = this.run[i]!;
+      if (entry.where === this.where) visit(entry);
+    }
+    this.strays.each((entry) => {
+      if (entry.where === this.where) visit(entry);
+    });
+  }
+
   peek(): Entry | undefined {
     const first = this.firstOfRun();
     const stray = this.firstStray();

@@ -95,6 +95,11 @@ export class Segment implements HeapItem {
     if (entry.where === 'upcoming') this.upcoming.remove(entry);
   }
 
+  /** Visits the jobs in memory that are not due yet. */
+  eachUpcoming(visit: (entry: Entry) => void): void {
+    this.upcoming.each(visit);
+  }
+
   /** The job that starts next. */
   head(): Entry | undefined {
     return this.ready.peek();

@@ -66,12 +66,21 @@ export class Shares {
   private readonly generalists = new Set<WorkerGroup>();
   /** Caches the key of each worker's set of names, which takes sorting. */
   private readonly workerGroupKeys = new WeakMap<ReadonlySet<string>, string>();
+  /** Attempts that have ended, by queue, since somebody took note of them. */
+  private ended = new Map<number, number>();
   private stopped = false;
   /** What waiting gangs hold: queues with room, and whose tokens are theirs. */
   private heldQueues = new Set<number>();
   private reserved: Reserved = { queues: new Set(), tenants: new Set() };
 
   constructor(private readonly options: SharesOptions) {}
+
+  /** How many attempts have ended in each queue since this was last asked. */
+  takeEnded(): ReadonlyMap<number, number> {
+    const { ended } = this;
+    this.ended = new Map();
+    return ended;
+  }
 
   /** The share of a queue, if it is in memory. */
   find(queue: number): QueueShare | undefined {
@@ -209,6 +218,7 @@ export class Shares {
   /** Uncounts a job. With `refund`, for a job that did not start, its token returns to the token buckets too. */
   release(use: Use, refund = false): void {
     if (!use.isHandedOn) this.options.origins?.over(use, refund);
+    if (!refund) this.ended.set(use.queue, (this.ended.get(use.queue) ?? 0) + 1);
     const share = this.queues.get(use.queue);
     if (!share) return;
     share.release(use);

@@ -6,10 +6,12 @@ import { Authentication } from '../api/authentication.js';
 import { identityOf } from '../api/caller.js';
 import { type NodeContext, nodeContext } from '../api/context.js';
 import { clientAddresses } from '../api/http/client-address.js';
+import { readBasePath } from '../api/http/dashboard.js';
 import { createHttpServer } from '../api/http/server.js';
 import { KeyRates } from '../api/key-rates.js';
 import { Refusals } from '../api/refusals.js';
 import { ROUTES } from '../api/routes.js';
+import { SessionCookie } from '../api/session-cookie.js';
 import { Membership } from '../cluster/membership.js';
 import { PeerCaller } from '../cluster/peer-caller.js';
 import { PeerTrust } from '../cluster/peer-trust.js';
@@ -23,6 +25,7 @@ import { forwardedFrom, isForwarded, signCallerToken, signForwarded, signNodeTok
 import { VERSION } from '../core/version.js';
 import { CertificateFiles, extraCertificates } from '../host/certificate.js';
 import { LoopDelay } from '../host/loop-delay.js';
+import { DASHBOARD_FOLDER, readPageFiles } from '../host/page-files.js';
 import { readClusterState } from '../store/cluster-state.js';
 import { addressOf, listen, mustBePrivate } from './listen.js';
 import { openShard, type RunningShard } from './shard.js';
@@ -39,6 +42,8 @@ export interface NodeOptions {
   readonly clock?: Clock;
   /** Whether to pause dispatch before this node or any other starts a job. */
   readonly paused?: boolean;
+  /** The folder of the built dashboard. */
+  readonly dashboard?: string;
 }
 
 export interface RunningNode {
@@ -78,7 +83,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
 
 /** The node around its shards. */
 async function assemble(
-  { config, log }: NodeOptions,
+  { config, log, dashboard = DASHBOARD_FOLDER }: NodeOptions,
   id: string,
   shards: readonly [RunningShard, ...RunningShard[]],
   certificate: CertificateFiles | null,
@@ -96,10 +101,11 @@ async function assemble(
   });
   const localKey = `pk_local_${randomBytes(32).toString('base64url')}`;
   const authentication = new Authentication({ keys: pools.leader, secret, clock, log }, localKey);
+  const sessionCookie = new SessionCookie(secret, config.insecure);
   const refusals = new Refusals();
   const keyRates = new KeyRates(config.keyRate);
   const context = nodeContext({
-    ...{ nodeId: id, config, loopDelay, authentication, refusals, secret, shards },
+    ...{ nodeId: id, config, loopDelay, authentication, refusals, secret, shards, sessionCookie },
     secretBox: secretBoxOf(config),
     lookAtNodes: () => membership.look(),
     tellOfKeys: () => {
@@ -117,6 +123,10 @@ async function assemble(
     ...(config.keyRate > 0 && { countRequest: (keyId: string) => keyRates.count(keyId) }),
     onRefused: (error) => refusals.note(error),
     authenticate: (bearer) => authentication.authenticate(bearer),
+    sessions: {
+      cookie: sessionCookie,
+      authenticate: (session) => authentication.authenticateSession(session),
+    },
     watch: (caller, onInvalid) => authentication.watch(caller, onInvalid),
     forwarding: {
       shards,
@@ -129,6 +139,8 @@ async function assemble(
       trust,
     },
     certificate: certificate?.current ?? null,
+    pageFiles: readPageFiles(dashboard),
+    basePath: readBasePath(config.basePath),
   });
   await server.ready();
   const port = await listen(server, config);

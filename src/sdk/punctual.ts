@@ -71,7 +71,17 @@ import type { Log } from '../core/log.js';
 import { checkRate, checkRetry } from '../core/nested-options.js';
 import { RATE_RULE, type RateText, type RateView, readRate } from '../core/rate.js';
 import type { AnyTask } from '../core/task.js';
-import type { OccurrenceView, QueueView, RedriveAnswer, StatsView, StoredLogLine } from '../core/wire.js';
+import type {
+  ErrorGroupsView,
+  ForecastView,
+  OccurrenceView,
+  QueueHistoryView,
+  QueueView,
+  RedriveAnswer,
+  StatsView,
+  StoredLogLine,
+  WaitingView,
+} from '../core/wire.js';
 import type { WorkflowDefinition } from '../core/workflow/workflow-builder.js';
 import type { ListedWorkflow, ListedWorkflowDefinition, StoredWorkflowDefinition } from '../core/workflow.js';
 import { type Attributes, submitTraced } from '../transport/tracing.js';
@@ -93,6 +103,17 @@ export type RedriveOptions =
   | { readonly all: true; readonly dryRun?: boolean };
 
 type StatsOptions = { readonly history?: Duration };
+interface ErrorOptions {
+  /** How far back; default 24h. */
+  readonly since?: Duration;
+  readonly task?: string;
+  readonly queue?: string;
+  /** The most groups; default 100. */
+  readonly limit?: number;
+}
+interface MinutesOptions {
+  readonly minutes?: number;
+}
 
 const REQUEST_OPTIONS: OptionNames<RepeatableRequest> = { idempotencyKey: true };
 const SUBMIT_ONE_OPTIONS: OptionNames<SubmitOneOptions> = {
@@ -101,6 +122,8 @@ const SUBMIT_ONE_OPTIONS: OptionNames<SubmitOneOptions> = {
   tx: true,
 };
 const CANCEL_OPTIONS: OptionNames<Pick<SubmitOneOptions, 'tx'>> = { tx: true };
+const ERROR_OPTIONS: OptionNames<ErrorOptions> = { since: true, task: true, queue: true, limit: true };
+const MINUTES_OPTIONS: OptionNames<MinutesOptions> = { minutes: true };
 const STATS_OPTIONS: OptionNames<StatsOptions> = { history: true };
 const REDRIVE_OPTIONS: OptionNames<RedriveOptions> = { task: true, queue: true, all: true, dryRun: true };
 
@@ -452,6 +475,30 @@ export class Punctual {
     return this.#parts.transport.request('GET', `/v1/stats${queryText(options)}`);
   }
 
+  /** Failed jobs, grouped by task and by what their errors have in common; the most frequent first. */
+  errors(options: ErrorOptions = {}): Promise<ErrorGroupsView> {
+    checkOptions('errors()', options, ERROR_OPTIONS);
+    return this.#parts.transport.request('GET', `/v1/errors${queryText(asText(options))}`);
+  }
+
+  /** How much becomes due in each of the minutes ahead, 60 unless told, and how many slots that wants. */
+  forecast(options: MinutesOptions = {}): Promise<ForecastView> {
+    checkOptions('forecast()', options, MINUTES_OPTIONS);
+    return this.#parts.transport.request('GET', `/v1/forecast${queryText(asText(options))}`);
+  }
+
+  /** What a queue did in each of the last minutes, 60 unless told. */
+  queueHistory(name: string, options: MinutesOptions = {}): Promise<QueueHistoryView> {
+    checkOptions('queueHistory()', options, MINUTES_OPTIONS);
+    const path = `/v1/queues/${encodeURIComponent(name)}/history`;
+    return this.#parts.transport.request('GET', path + queryText(asText(options)));
+  }
+
+  /** What live jobs wait for, by reason. */
+  waiting(): Promise<WaitingView> {
+    return this.#parts.transport.request('GET', '/v1/waiting');
+  }
+
   /** The queues of the tenant with their figures and limits, by name. */
   queues(options: PageOptions = {}): AsyncGenerator<QueueView, void, undefined> {
     checkOptions('queues()', options, PAGE_OPTIONS);
@@ -554,4 +601,10 @@ function rateOf(input: RateText | RateView): RateView {
   const rate = readRate(input);
   if (rate === null) throw invalid([{ pointer: '/rate', detail: RATE_RULE }]);
   return rate;
+}
+
+/** Options as the texts of a query. */
+function asText(options: object): Record<string, string | undefined> {
+  const entries = Object.entries(options).map(([name, value]) => [name, value?.toString()] as const);
+  return Object.fromEntries(entries);
 }

@@ -12,7 +12,7 @@ import { type Queryable, run, statement } from './database.js';
 const OPERATOR_PREFIX = 'pk_op_';
 const TENANT_PREFIX = 'pk_tn_';
 const SEAL_BYTES = 6;
-const KEY = /^(pk_(?:op|tn)_[\w-]{43})([\w-]{8})$/;
+const SEALED = /^([a-z_]+_[\w-]{43})([\w-]{8})$/;
 
 /** Keys of a tenant, or of operators; one more is refused. */
 export const MAX_KEYS = 10_000;
@@ -21,7 +21,8 @@ const KEPT_AFTER_EXPIRY_MS = 30 * 86_400_000;
 /** Expired keys that are deleted whenever one is made. */
 const FORGOTTEN_AT_ONCE = 100;
 
-const COLUMNS = `id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
+/** A key without its hash. */
+export const COLUMNS = `id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
       created_by AS "createdBy", last_used_at AS "lastUsedAt"`;
 
 /**
@@ -136,12 +137,22 @@ function sealOf(secret: Buffer, unsealed: string): Buffer {
 /** A new key, for an operator or for a tenant. */
 export function makeKey(secret: Buffer, operator = true): string {
   const unsealed = (operator ? OPERATOR_PREFIX : TENANT_PREFIX) + randomBytes(32).toString('base64url');
+  return sealed(secret, unsealed);
+}
+
+/** A text with its seal. */
+export function sealed(secret: Buffer, unsealed: string): string {
   return unsealed + sealOf(secret, unsealed).toString('base64url');
 }
 
 /** Whether a key was made with this secret; it may have been revoked since. */
 export function isGenuineKey(secret: Buffer, key: string): boolean {
-  const [, unsealed, seal] = KEY.exec(key) ?? [];
+  return (key.startsWith(OPERATOR_PREFIX) || key.startsWith(TENANT_PREFIX)) && isSealed(secret, key);
+}
+
+/** Whether a text of 256 random bits after a prefix has the seal that this secret makes. */
+export function isSealed(secret: Buffer, text: string): boolean {
+  const [, unsealed, seal] = SEALED.exec(text) ?? [];
   if (unsealed === undefined || seal === undefined) return false;
   return timingSafeEqual(sealOf(secret, unsealed), Buffer.from(seal, 'base64url'));
 }

@@ -29,6 +29,8 @@ export interface JobSearch {
   readonly worker?: string | undefined;
   readonly schedule?: string | undefined;
   readonly errorCode?: string | undefined;
+  /** What failed jobs have in common, as `error-groups.ts` finds it. */
+  readonly fingerprint?: string | undefined;
   /** Attempts so far, with the one that runs. */
   readonly minAttempts?: number | undefined;
   readonly maxAttempts?: number | undefined;
@@ -77,8 +79,8 @@ export class Stride {
   private isLarge = false;
   private readonly most: number;
 
-  constructor({ payload }: JobSearch, first?: number) {
-    const parses = payload !== undefined && payload.length > 0;
+  constructor({ payload, fingerprint }: JobSearch, first?: number) {
+    const parses = (payload !== undefined && payload.length > 0) || fingerprint !== undefined;
     this.most = parses ? MOST_PARSED : MOST_EXAMINED;
     this.rows = Math.min(this.most, first ?? (parses ? LEAST_EXAMINED : MOST_EXAMINED));
   }
@@ -240,6 +242,14 @@ const FILTERS: readonly Filter[] = [
     live: never,
     later: never,
     ended: (of) => hasErrorCode('h.error', of('code')),
+  },
+  {
+    parameters: { fingerprint: 'text' },
+    values: ({ fingerprint }) => one(fingerprint),
+    live: never,
+    later: never,
+    ended: (of) =>
+      `h.state = 'failed' AND punctual.error_fingerprint(h.task, h.error) = ${of('fingerprint')}`,
   },
   {
     parameters: { paths: 'text[]', kinds: 'text[]', values: 'text[]' },
@@ -423,22 +433,22 @@ export function prepareSearch(search: JobSearch, byQueue = false): PreparedSearc
   };
 }
 
-function placesOf({ states, errorCode, worker, held }: JobSearch): Places {
+function placesOf({ states, errorCode, fingerprint, worker, held }: JobSearch): Places {
   const mayBe = (state: JobState) => states === undefined || states.includes(state);
   // Only jobs that have ended have an error, and only those that were started have a worker.
-  const waits = errorCode === undefined && held !== true;
+  const hasNoError = errorCode === undefined && fingerprint === undefined;
   return {
-    live: waits && (mayBe('running') || (mayBe('pending') && worker === undefined)),
-    later: errorCode === undefined && worker === undefined && (mayBe('pending') || mayBe('blocked')),
+    live: hasNoError && held !== true && (mayBe('running') || (mayBe('pending') && worker === undefined)),
+    later: hasNoError && worker === undefined && (mayBe('pending') || mayBe('blocked')),
     ended: held === undefined && (states === undefined || states.some(isEnded)),
   };
 }
 
-function indexOf({ states, schedule, ids, worker }: JobSearch, places: Places): SearchIndex {
+function indexOf({ states, schedule, ids, worker, fingerprint }: JobSearch, places: Places): SearchIndex {
   if (ids !== undefined) return 'ids';
   if (schedule !== undefined) return 'schedule';
   const isOnly = (state: JobState) => states?.length === 1 && states[0] === state;
-  if (isOnly('failed')) return 'failed';
+  if (isOnly('failed') || fingerprint !== undefined) return 'failed';
   // A live job with a worker runs.
   return isOnly('running') || (worker !== undefined && places.live && !places.ended) ? 'running' : 'id';
 }

@@ -131,7 +131,7 @@ function insertInto(liveColumns: Columns<JobRow>, laterColumns: Columns<NewStep>
         (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
         definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
       SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int, $18::int,
-        $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($${STEPS.next}::int[]),
+        $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($${steps.next}::int[]),
         $18::int - 1
       WHERE (SELECT named AND young FROM valid)
       ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING

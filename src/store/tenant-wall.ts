@@ -36,7 +36,11 @@ export const WALLED_TABLES = [
 
 /** What the role may use beside them. Names of queues are joined to lists of jobs, and a policy makes that slow. */
 const QUEUE_COLUMNS = ['id', 'tenant', 'name'] as const;
-const READABLE = 'punctual.readable(json)';
+const FUNCTIONS = [
+  'punctual.readable(json)',
+  'punctual.error_shape(json)',
+  'punctual.error_fingerprint(text, json)',
+] as const;
 
 /** Whether reads for people are behind row-level security, and if not, why and what to do. */
 export type Wall =
@@ -75,7 +79,7 @@ const LOOK = `
   SELECT NOT (r.rolcanlogin OR r.rolsuper OR r.rolbypassrls OR pg_has_role(r.oid, jobs.relowner, 'USAGE')) AS "isFit",
     pg_has_role(r.oid, ${TO_USE}) AS "mayUse",
     has_schema_privilege(r.oid, jobs.relnamespace, 'USAGE')
-      AND has_function_privilege(r.oid, '${READABLE}', 'EXECUTE')
+      AND ${FUNCTIONS.map((name) => `coalesce(has_function_privilege(r.oid, to_regprocedure('${name}'), 'EXECUTE'), false)`).join(' AND ')}
       AND ${QUEUE_COLUMNS.map((name) => `has_column_privilege(r.oid, 'punctual.queues', '${name}', 'SELECT')`).join(' AND ')}
       AND (SELECT bool_and(has_table_privilege(r.oid, c.oid, 'SELECT')) FROM pg_class c
         WHERE c.relnamespace = jobs.relnamespace AND c.relname = ANY ($2)) AS "isGranted",
@@ -120,7 +124,7 @@ const grant = ({ role }: Look) => {
     GRANT USAGE ON SCHEMA punctual ${to};
     GRANT SELECT ON ${WALLED_TABLES.map((table) => `punctual.${table}`).join(', ')} ${to};
     GRANT SELECT (${QUEUE_COLUMNS.join(', ')}) ON punctual.queues ${to};
-    GRANT EXECUTE ON FUNCTION ${READABLE} ${to}`;
+    GRANT EXECUTE ON FUNCTION ${FUNCTIONS.join(', ')} ${to}`;
 };
 
 /**

@@ -32,10 +32,10 @@ interface Called {
 
 /** The scopes of routes that a key with a scope satisfies. */
 const SATISFIED: Record<KeyScope, readonly string[]> = {
-  read: ['read'],
-  submit: ['submit'],
-  work: ['work', 'attempt', 'step'],
-  admin: ['admin', 'read'],
+  read: ['key', 'read'],
+  submit: ['key', 'submit'],
+  work: ['key', 'work', 'attempt', 'step'],
+  admin: ['key', 'admin', 'read'],
 };
 
 const TENANTS = ['acme', 'globex'] as const;
@@ -174,12 +174,29 @@ const NOBODYS: Things = {
 const emptyPath = (called: Called) =>
   pathAbout(called, NOBODYS) ?? called.path.replace(/\{\w+\}/, NOBODYS.job);
 
+/** Marks a credential that is the cookie of a session, and no key. */
+const COOKIE = 'cookie ';
+
+/** A credential as a request brings it. */
+const credential = (key: string | null) =>
+  key?.startsWith(COOKIE)
+    ? { key: null, headers: { ...OWN_PAGE, cookie: key.slice(COOKIE.length) } }
+    : { key };
+
+const OWN_PAGE = { 'sec-fetch-site': 'same-origin', 'punctual-dashboard': '1' };
+
+/** Signs in as a browser does. */
+async function sessionOf(key: string): Promise<string> {
+  const { headers } = await node.ask('POST', '/v1/session', { key: null, body: { key }, headers: OWN_PAGE });
+  return COOKIE + headers.get('set-cookie')!.split(';')[0]!;
+}
+
 async function call(called: Called, path: string, key: string | null, body?: unknown) {
   const { status, body: answer } = await node.ask<{ code?: string; detail?: string } | string>(
     called.method,
     path,
     {
-      key,
+      ...credential(key),
       ...(body !== undefined && { body }),
     },
   );
@@ -202,7 +219,7 @@ const granted = ({ status, code }: { status: number; code?: string | undefined }
   status !== 401 && !(status === 403 && code === 'FORBIDDEN');
 
 it('every route of the document declares a scope, and every declared route is in the document', () => {
-  const known = ['public', 'read', 'submit', 'work', 'admin', 'operator', 'attempt', 'step', 'node'];
+  const known = ['public', 'key', 'read', 'submit', 'work', 'admin', 'operator', 'attempt', 'step', 'node'];
   expect(operations.filter(({ scope }) => !known.includes(scope))).toEqual([]);
   const documented = new Set(operations.map(({ id }) => id));
   expect(ROUTES.filter(({ id }) => !documented.has(id)).map(({ id }) => id)).toEqual([]);
@@ -233,7 +250,7 @@ describe('access', () => {
 
   it(
     'with a read-only key of an operator is to what may be read',
-    () => walk(keys.get('operator read')!, (scope) => scope === 'read', 403),
+    () => walk(keys.get('operator read')!, (scope) => scope === 'read' || scope === 'key', 403),
     60_000,
   );
 
@@ -242,6 +259,12 @@ describe('access', () => {
     (tenant, scope) => walk(keys.get(`${tenant} ${scope}`)!, (each) => SATISFIED[scope].includes(each), 403),
     60_000,
   );
+
+  it('with the session of a browser is to what its key may do', async () => {
+    await walk(await sessionOf(node.apiKey), (scope) => scope !== 'node', 403);
+    const admin = await sessionOf(keys.get('acme admin')!);
+    await walk(admin, (scope) => SATISFIED.admin.includes(scope), 403);
+  }, 60_000);
 
   it.each(TENANTS.flatMap((tenant) => ['expired', 'revoked'].map((how) => [tenant, how] as const)))(
     'with a key of %s that is %s is to what is public',

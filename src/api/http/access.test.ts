@@ -98,10 +98,10 @@ describe('a key without a tenant', () => {
 
 describe("a tenant's key", () => {
   const INCLUDED: Record<KeyScope, readonly Scope[]> = {
-    read: ['read'],
-    submit: ['submit'],
-    work: ['work', 'attempt', 'step'],
-    admin: ['admin', 'read'],
+    read: ['key', 'read'],
+    submit: ['key', 'submit'],
+    work: ['key', 'work', 'attempt', 'step'],
+    admin: ['key', 'admin', 'read'],
   };
 
   it.each(KEY_SCOPES)('opens the routes of its scope and no others: %s', async (scope) => {

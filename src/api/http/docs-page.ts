@@ -58,9 +58,9 @@ export function docsPage(document: OpenApiDocument): string {
   return [
     '<!doctype html><html lang="en"><head><meta charset="utf-8">',
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
-    `<title>${text(title)} HTTP API</title><link rel="stylesheet" href="/docs/style.css"></head><body><main>`,
+    `<title>${text(title)} HTTP API</title><link rel="stylesheet" href="docs/style.css"></head><body><main>`,
     `<h1>${text(title)} HTTP API <small>${text(version)}</small></h1><p>${text(description)}</p>`,
-    '<p>For programs: <a href="/openapi.json">openapi.json</a> (OpenAPI 3.1).</p>',
+    '<p>For programs: <a href="openapi.json">openapi.json</a> (OpenAPI 3.1).</p>',
     HOW_TO_CALL,
     ...sections,
     '<h2 id="schemas">Schemas</h2>',

@@ -62,6 +62,6 @@ describe('the OpenAPI document', () => {
     expect(page.body).toContain('scope: submit');
     expect(page.body).toMatch(/<code>limit<\/code> in the query: integer; 1 to 1000; default 100/);
     expect(page.body).toContain('<code>text/event-stream</code>');
-    expect((await server.inject('/')).headers.location).toBe('/docs');
+    expect((await server.inject('/')).headers.location).toBe('docs');
   });
 });

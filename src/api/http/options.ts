@@ -1,9 +1,10 @@
 import type { FastifyRequest } from 'fastify';
 import type { PunctualError } from '../../core/errors.js';
 import type { Certificate } from '../../host/certificate.js';
+import type { PageFile } from '../../host/page-files.js';
 import type { NodeContext } from '../context.js';
 import type { HttpLimits, Route } from '../route.js';
-import type { Authenticate } from './access.js';
+import type { Authenticate, Sessions } from './access.js';
 import type { ForwardingOptions } from './forwarding.js';
 import type { WatchKey } from './long-polls.js';
 
@@ -18,6 +19,8 @@ export interface HttpServerOptions {
   readonly node: NodeContext;
   readonly routes: readonly Route[];
   readonly authenticate: Authenticate;
+  /** How browsers are signed in; without it only keys and tokens count. */
+  readonly sessions?: Sessions;
   /** Calls back when the key of a waiting caller is not valid any more; answers with what ends the watch. */
   readonly watch?: WatchKey;
   readonly limits: HttpLimits;
@@ -34,6 +37,10 @@ export interface HttpServerOptions {
   readonly version: string;
   /** The certificate to serve HTTPS with; null for HTTP. */
   readonly certificate: Certificate | null;
+  /** The files of the dashboard; null or without an `index.html` where it was not built. */
+  readonly pageFiles?: ReadonlyMap<string, PageFile> | null;
+  /** The path below which a proxy shows the node; empty for none. */
+  readonly basePath?: string;
   /** The tenant that an operator key acts for when the request names none. */
   readonly defaultTenant: string;
 }

@@ -4,10 +4,20 @@ import { DOCS_STYLE, docsPage, type OpenApiDocument } from './docs-page.js';
 
 const PAGE_POLICY = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/** The routes of the reference: the OpenAPI document and a page made from it. */
-export function referenceRoutes(document: () => OpenApiDocument): readonly Route[] {
+const common = { method: 'GET', tag: 'internal', scope: 'public', query: AnyQuery } as const;
+
+const ROOT = route({
+  ...common,
+  id: 'root',
+  path: '/',
+  summary: 'Leads to the page.',
+  answers: { 302: 'The page is elsewhere.' },
+  run: () => new Answer(302, undefined, { location: 'docs' }),
+});
+
+/** The routes of the reference: the OpenAPI document and a page made from it, to which the root leads if nothing else is there. */
+export function referenceRoutes(document: () => OpenApiDocument, isRootFree: boolean): readonly Route[] {
   const written: { document?: string; page?: string } = {};
-  const common = { method: 'GET', tag: 'internal', scope: 'public', query: AnyQuery } as const;
   return [
     route({
       ...common,
@@ -41,13 +51,6 @@ export function referenceRoutes(document: () => OpenApiDocument): readonly Route
       answers: { 200: { kind: 'text', type: 'text/css; charset=utf-8', description: 'The style.' } },
       run: () => new Answer(200, DOCS_STYLE, { 'cache-control': 'public, max-age=3600' }),
     }),
-    route({
-      ...common,
-      id: 'root',
-      path: '/',
-      summary: 'Leads to the page.',
-      answers: { 302: 'The page is elsewhere.' },
-      run: () => new Answer(302, undefined, { location: '/docs' }),
-    }),
+    ...(isRootFree ? [ROOT] : []),
   ];
 }

@@ -19,13 +19,14 @@ import {
   type Route,
   type WaitKind,
 } from '../route.js';
-import { type Authenticate, bringsOperatorKey } from './access.js';
+import { type Authenticate, bringsOperatorKey, type Sessions } from './access.js';
 import type { DescribeRoute } from './describe-route.js';
 import { type Forwarding, waitedMs } from './forwarding.js';
 import type { LongPolls } from './long-polls.js';
 import type { HttpLog } from './options.js';
 import { queryReader } from './query.js';
 import { refuseOtherStreams } from './request-body.js';
+import { isSecure } from './same-origin.js';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -47,6 +48,7 @@ interface ServingParts {
   readonly forwarding: Forwarding;
   readonly idempotency: Idempotency;
   readonly authenticate: Authenticate;
+  readonly sessions?: Sessions;
   readonly describe: DescribeRoute;
   readonly log: HttpLog;
   readonly clientAddress?: (request: FastifyRequest) => string | null;
@@ -165,6 +167,10 @@ class HttpCall implements Call {
     };
   }
 
+  get isSecure(): boolean {
+    return isSecure(this.request);
+  }
+
   get accept(): string {
     return this.request.headers.accept ?? '';
   }
@@ -199,7 +205,7 @@ class HttpCall implements Call {
   }
 
   bringsOperatorKey(): Promise<boolean> {
-    return bringsOperatorKey(this.request, this.parts.authenticate);
+    return bringsOperatorKey(this.request, this.parts.authenticate, this.parts.sessions);
   }
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
 import { PunctualError } from '../../core/errors.js';
@@ -7,6 +8,7 @@ import { encodeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
 import { documentApi } from './api-document.js';
 import { limitConnections } from './connections.js';
+import { Dashboard, withoutPrefix } from './dashboard.js';
 import { routeDescriber } from './describe-route.js';
 import type { OpenApiDocument } from './docs-page.js';
 import { Forwarding } from './forwarding.js';
@@ -77,6 +79,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   const forwarding = new Forwarding(options.forwarding);
   const longPolls = new LongPolls(undefined, options.watch);
   const server = bareServer(options);
+  const dashboard = dashboardOf(options);
   server.addHook('onClose', () => forwarding.close());
   const closing = { yes: false };
   const endServing = () => {
@@ -102,9 +105,10 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
       done(
         new PunctualError('MALFORMED_REQUEST', 'The target of a request is a path that begins with one "/".'),
       );
-    else if (request.is404)
+    else if (request.is404) {
+      if (dashboard?.serve(request, reply)) return;
       done(new PunctualError('NOT_FOUND', 'The address leads nowhere; /docs lists the routes.'));
-    else done();
+    } else done();
   });
   // A connection that was busy when the server began to close must not be kept alive.
   server.addHook('onSend', (_request, reply, _payload, done) => {
@@ -112,7 +116,13 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     done();
   });
   limitConnections(server, options.limits.maxConnections);
-  requireCredentials(server, options.authenticate, options.defaultTenant, options.countRequest);
+  requireCredentials(
+    server,
+    options.authenticate,
+    options.defaultTenant,
+    options.countRequest,
+    options.sessions,
+  );
   new LargeBodies(options.limits.maxBulkBytes).watch(server);
   acceptBodies(server, options.limits);
 
@@ -127,15 +137,24 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     const idempotency = new Idempotency(options.node);
     const parts = { ...options, longPolls, forwarding, idempotency, describe: routeDescriber(server) };
     for (const route of options.routes) serveRoute(scope, route, parts);
-    for (const route of referenceRoutes(() => server.swagger() as OpenApiDocument))
-      serveRoute(scope, route, parts);
+    const reference = referenceRoutes(() => server.swagger() as OpenApiDocument, dashboard === null);
+    for (const route of reference) serveRoute(scope, route, parts);
     allowed.refuseOthers();
     done();
   });
   return server;
 }
 
-function bareServer({ log, certificate, onRefused }: HttpServerOptions): FastifyInstance {
+/** What the documents at `/docs` and `/openapi.json` begin with; the other first segments follow from the routes. */
+const REFERENCE = ['docs', 'openapi.json'];
+
+function dashboardOf({ pageFiles, basePath, routes }: HttpServerOptions): Dashboard | null {
+  if (!pageFiles?.has('index.html')) return null;
+  const reserved = new Set([...REFERENCE, ...routes.map(({ path }) => path.split('/')[1]!)]);
+  return new Dashboard(pageFiles, reserved, basePath);
+}
+
+function bareServer({ log, certificate, onRefused, basePath = '' }: HttpServerOptions): FastifyInstance {
   const settings = {
     maxHeaderSize: MAX_HEADER_BYTES,
     // Node's own refusal has no body; the check is made with the others.
@@ -154,6 +173,9 @@ function bareServer({ log, certificate, onRefused }: HttpServerOptions): Fastify
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     genReqId: () => randomUUID(),
+    ...(basePath !== '' && {
+      rewriteUrl: (request: IncomingMessage) => withoutPrefix(request.url ?? '/', basePath),
+    }),
     return503OnClosing: false,
     clientErrorHandler: (error, socket) => refuseConnection(error, socket, randomUUID()),
     frameworkErrors: (error, request, reply) => {

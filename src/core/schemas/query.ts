@@ -107,6 +107,9 @@ const JOB_FILTER = {
   since: Type.Optional(MomentOrAgo),
   until: Type.Optional(MomentOrAgo),
   errorCode: Type.Optional(line(256)),
+  fingerprint: Type.Optional(
+    Type.String({ pattern: '^[0-9a-f]{16}$', 'x-expected': 'a fingerprint of GET /v1/errors' }),
+  ),
   minAttempts: Type.Optional(Attempts),
   maxAttempts: Type.Optional(Attempts),
 };

@@ -145,6 +145,7 @@ export async function leaderArguments(
     'forget-schedules': [now, 100],
     'fold-tallies': [now + 60_000, 100],
     'forget-old': [now + 60_000, now + 60_000, 100, 100, now + 60_000, 100],
+    'add-queue-minute': [now, now - 86_400_000, [1], [1], [1], [1]],
     'add-stale': [[TENANT], [1], [1], now],
     'add-worker': [uuidv7(now), TENANT, 'another', '{}', now, false],
     'see-workers': [[WORKER], [now + 1], ['draining']],
