@@ -8,7 +8,7 @@ import { type Queryable, run, statement } from './database.js';
  */
 
 /** Jobs that one statement reads. */
-const PORTION = 500;
+const PORTION = 200;
 /** Days of history that hold no job of the window are not looked into. */
 const DAY_MS = 86_400_000;
 

@@ -22,6 +22,7 @@ interface Rules {
 
 /** Texts that fit somewhere, mostly at a bound; each kind of text takes what fits. */
 const TEXTS = [
+  '0123456789abcdef',
   ...[
     '',
     'a',
