@@ -14,6 +14,7 @@ export default defineConfig({
           name: 'unit',
           expect: PATIENT,
           env: QUIET,
+          testTimeout: 30_000,
           include: [
             'src/**/*.test.ts',
             'scripts/**/*.test.ts',

@@ -412,7 +412,8 @@ const HOT: Readonly<Record<string, Run>> = {
   'list-api-keys-of-tenant': (db) => listKeys(db, TENANT, null, 10),
   'find-key': (db) => findKey(db, TENANT, 'key-4'),
   'find-answer': (db) => findAnswer(db, TENANT, 'key-4', 0),
-  'read-edges, read-sources, read-workflows-of-ends': (db) => readPortion(db, [END_OF_STEP], 100),
+  'read-edges, read-sources, read-workflows-of-ends': (db) =>
+    readPortion(db, [{ ...END_OF_STEP, state: 'failed' }], 100),
   'apply-portion': (db) => applyPortion(db, TERM, PORTION_OF_STEPS, 0, 0),
   'hold-workflow': (db) => holdWorkflow(db, TERM, TENANT, ID, true),
   'park-steps': (db) => parkSteps(db, TERM, [ID]),
