@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { ROOT } from '../routing/root.js';
+import { parseExactly } from './exact-json.js';
 import { Problem, problemOf } from './problem.js';
 
 /** The one way to the API. Changes are sent once and never repeated: whoever does not know how one ended looks, and decides. */
@@ -17,6 +18,20 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** The tenant that an operator looks at; null for the own one of the key. */
 export const tenant = signal<string | null>(null);
+
+const TENANT_NAME = 'punctual-tenant';
+
+/** The tenant that was chosen in this tab before the page was loaded again. */
+export function rememberedTenant(): string | null {
+  return sessionStorage.getItem(TENANT_NAME);
+}
+
+/** Has all requests ask for a tenant. */
+export function chooseTenant(name: string | null): void {
+  if (name === null) sessionStorage.removeItem(TENANT_NAME);
+  else sessionStorage.setItem(TENANT_NAME, name);
+  tenant.value = name;
+}
 
 /** Told when the API does not know the session any more. */
 let onSessionEnd: () => void = () => undefined;
@@ -78,7 +93,13 @@ export async function call<T>(method: Method, path: string, request?: Request): 
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
+/** Reads something. */
 export const get = <T>(path: string, request?: Request) => call<T>('GET', path, request);
+
+/** Reads something whose numbers must stay as they are written, such as payloads. */
+export async function getExactly<T>(path: string, request?: Request): Promise<T> {
+  return parseExactly(await (await send('GET', path, request)).text()) as T;
+}
 
 /** How far the clock of the node is ahead of that of the browser. Headers tell whole seconds, so less than two is no difference. */
 let clockAheadMs = 0;

@@ -1,7 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { onEvents } from '../live/live.js';
-import { get, tenant } from './client.js';
+import { get, getExactly, type Request, tenant } from './client.js';
 import { asProblem, type Problem } from './problem.js';
 import { isVisible } from './visibility.js';
 
@@ -27,6 +27,8 @@ export interface Freshness {
   readonly events?: readonly string[];
   /** The shortest time between two reads because of events; default 2 s. */
   readonly atMostEveryMs?: number;
+  /** Whether numbers must stay as they are written, for payloads and results. */
+  readonly isExact?: boolean;
   /** Read again after so long also without events, for what passes with time. */
   readonly everyMs?: number;
 }
@@ -49,7 +51,10 @@ class SharedResource<T> implements Resource<T> {
   private broken = new AbortController();
   private leftAt = 0;
 
-  constructor(private readonly path: string) {}
+  constructor(
+    private readonly path: string,
+    private readonly ask: (path: string, request: Request) => Promise<T>,
+  ) {}
 
   get isKept(): boolean {
     return this.users.size > 0 || performance.now() - this.leftAt < LINGER_MS;
@@ -102,9 +107,12 @@ class SharedResource<T> implements Resource<T> {
   private plan(): void {
     clearTimeout(this.timer);
     if (this.users.size === 0 || this.reading || !isVisible.value) return;
-    const users = [...this.users];
-    const least = Math.min(...users.map((each) => each.atMostEveryMs ?? AT_MOST_EVERY_MS));
-    const every = Math.min(...users.map((each) => each.everyMs ?? Number.POSITIVE_INFINITY));
+    let least = Number.POSITIVE_INFINITY;
+    let every = Number.POSITIVE_INFINITY;
+    for (const { atMostEveryMs = AT_MOST_EVERY_MS, everyMs = every } of this.users) {
+      least = Math.min(least, atMostEveryMs);
+      every = Math.min(every, everyMs);
+    }
     const age = performance.now() - this.readAt;
     const wait = (this.isStale ? least : every) - age;
     if (wait === Number.POSITIVE_INFINITY) return;
@@ -118,7 +126,7 @@ class SharedResource<T> implements Resource<T> {
     this.isLoading.value = true;
     this.readAt = performance.now();
     try {
-      this.data.value = await get<T>(this.path, { signal: broken });
+      this.data.value = await this.ask(this.path, { signal: broken });
       this.problem.value = null;
     } catch (error) {
       const problem = asProblem(error);
@@ -133,9 +141,9 @@ class SharedResource<T> implements Resource<T> {
 
 const kept = new Map<string, SharedResource<unknown>>();
 
-function resourceAt<T>(path: string): SharedResource<T> {
-  const key = `${tenant.value ?? ''} ${path}`;
-  const found = kept.get(key) ?? new SharedResource<unknown>(path);
+function resourceAt<T>(path: string, isExact: boolean): SharedResource<T> {
+  const key = `${tenant.value ?? ''} ${path} ${isExact}`;
+  const found = kept.get(key) ?? new SharedResource<unknown>(path, isExact ? getExactly : get);
   // The newest is last, so that the first ones are the least wanted.
   kept.delete(key);
   kept.set(key, found);
@@ -160,8 +168,11 @@ const NOTHING: Resource<never> = {
 
 /** Reads what is at a path of the API and keeps it fresh while it is shown; null reads nothing. */
 export function useResource<T>(path: string | null, freshness: Freshness = {}): Resource<T> {
-  const resource = useMemo(() => (path === null ? null : resourceAt<T>(path)), [path, tenant.value]);
-  const { atMostEveryMs, everyMs } = freshness;
+  const { atMostEveryMs, everyMs, isExact = false } = freshness;
+  const resource = useMemo(
+    () => (path === null ? null : resourceAt<T>(path, isExact)),
+    [path, isExact, tenant.value],
+  );
   const events = freshness.events?.join();
   useEffect(
     () =>

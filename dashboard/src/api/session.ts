@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals';
 import type { KeyScope } from '../../../src/core/access.js';
 import type { Session } from '../../../src/core/session.js';
-import { call, tenant, whenSessionEnds } from './client.js';
+import { call, chooseTenant, rememberedTenant, tenant, whenSessionEnds } from './client.js';
 import { Problem } from './problem.js';
 
 /** Who is signed in. The session itself is in a cookie that this page cannot read. */
@@ -29,8 +29,8 @@ whenSessionEnds(() => {
 
 function enter(found: Session): void {
   const before = lastSession.value;
-  if (before && (before.keyId !== found.keyId || before.tenant !== found.tenant)) tenant.value = null;
-  if (!found.operator) tenant.value = null;
+  if (before && before.keyId !== found.keyId) chooseTenant(null);
+  tenant.value = found.operator ? rememberedTenant() : null;
   lastSession.value = found;
   state.value = { kind: 'signed-in', session: found };
 }
@@ -44,7 +44,7 @@ export async function signIn(credential: { key: string } | { code: string }): Pr
 export async function signOut(): Promise<void> {
   await call('DELETE', '/v1/session');
   lastSession.value = null;
-  tenant.value = null;
+  chooseTenant(null);
   state.value = { kind: 'signed-out', reason: 'left' };
 }
 

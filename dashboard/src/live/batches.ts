@@ -29,7 +29,7 @@ let events: PunctualEvent[] = [];
 let counts = new Map<string, number>();
 let isPartial = false;
 let isReset = false;
-let timer: number | undefined;
+let isPlanned = false;
 
 /** Has a function told of every batch; the returned one ends that. */
 export function onBatch(run: Listener): () => void {
@@ -56,7 +56,7 @@ export function addMessages(messages: readonly LiveMessage[]): void {
       for (const [type, count] of Object.entries(message.sum.events)) addCount(type, count);
     }
   }
-  if (counts.size > 0 || isReset) timer ??= window.setTimeout(tell, BATCH_MS);
+  plan(BATCH_MS);
 }
 
 function addEvent(event: PunctualEvent): void {
@@ -69,8 +69,14 @@ function addCount(type: string, count: number): void {
   counts.set(type, (counts.get(type) ?? 0) + count);
 }
 
+function plan(ms: number): void {
+  if (isPlanned || (counts.size === 0 && !isReset)) return;
+  isPlanned = true;
+  setTimeout(tell, ms);
+}
+
 function tell(): void {
-  timer = undefined;
+  isPlanned = false;
   if (!isVisible.value) return;
   const batch = { events, counts, isPartial, isReset };
   events = [];
@@ -81,5 +87,5 @@ function tell(): void {
 }
 
 isVisible.subscribe((now) => {
-  if (now && (counts.size > 0 || isReset)) timer ??= window.setTimeout(tell, 0);
+  if (now) plan(0);
 });

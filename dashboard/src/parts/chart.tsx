@@ -43,7 +43,7 @@ export function Chart(props: ChartProps) {
   const newest = useRef(data);
   newest.current = data;
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the plot is made anew when its shape changes, and given data below
+  // The plot is made anew when its shape changes, and given data below.
   useEffect(() => {
     let isOver = false;
     let observer: ResizeObserver | undefined;
@@ -70,7 +70,7 @@ export function Chart(props: ChartProps) {
   }, [data]);
 
   const theme = shownTheme();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: colours on a canvas are read again when the theme changes
+  // Colours on a canvas are read again when the theme changes.
   useEffect(() => {
     plot.current?.redraw(false, true);
   }, [theme]);

@@ -67,7 +67,6 @@ export function Table<T>(props: TableProps<T>) {
     else if (from === 0 && scrollTop < READ_AHEAD_ROWS * ROW_PX && list.before.peek() > 0)
       void list.readBack();
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what can be seen depends on the rows
   useLayoutEffect(look, [rows]);
   useStillRows(scroller, list?.before.value ?? 0);
   const current = useRowKeys(props, scroller);
@@ -166,7 +165,7 @@ function Row<T>({ table, row, at, before, current }: RowProps<T>) {
     if (path !== undefined && !isElsewhere && getSelection()?.isCollapsed !== false) goTo(path);
   };
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: its first cell is a link for keys; the click is a larger target for it
+    // Its first cell is a link, also for keys; the whole row is a larger target for it.
     <tr class={classes.filter(Boolean).join(' ')} aria-rowindex={before + at + 2} onClick={open}>
       {selection && (
         <td class="cell-choice">

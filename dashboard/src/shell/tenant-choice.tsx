@@ -1,5 +1,5 @@
 import type { Page, TenantView } from '../../../src/core/wire.js';
-import { tenant } from '../api/client.js';
+import { chooseTenant, tenant } from '../api/client.js';
 import { useResource } from '../api/resource.js';
 import { session } from '../api/session.js';
 
@@ -36,5 +36,5 @@ function Choice() {
 }
 
 function choose(name: string): void {
-  tenant.value = name === DEFAULT ? null : name;
+  chooseTenant(name === DEFAULT ? null : name);
 }
