@@ -19,6 +19,7 @@ export default defineConfig({
             'src/**/*.test.ts',
             'scripts/**/*.test.ts',
             'bench/src/**/*.test.ts',
+            'dashboard/src/**/*.test.ts',
             'test/*.test.ts',
             'test/oracle/*.test.ts',
             'test/fault/checker.test.ts',

@@ -64,7 +64,7 @@ function State({ batch }: { readonly batch: Batch }) {
     <Facts
       facts={[
         ['State', <StateBadge key="state" state={state} />],
-        ['Why it failed', error && error.message],
+        ['Why it failed', error?.message],
         ['Jobs', size],
         ['Due', <Moment key="due" at={dueAt} />],
         ['Must start within', startTimeout],
