@@ -259,6 +259,8 @@ export class LeaderState {
 
   /** Frees the worker's slot; the job still runs, and counts against the limits of its queue. */
   handOn(running: Running, startedAt: number | null): void {
+    // A worker whose report was not answered says it again: its call is over only once.
+    if (running.isHandedOn) return;
     this.origins.over(running);
     running.isHandedOn = true;
     running.startedAt ??= startedAt;

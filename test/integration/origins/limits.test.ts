@@ -34,6 +34,10 @@ it('as many calls to an origin run as its limit allows, whatever their queues, a
   await worker.handOn(ofA[1]!);
   await tester.claim(1);
   expect(await tester.origin(NAME)).toMatchObject({ running: 3, waiting: 1 });
+  // A worker whose report was not answered says the same again, which makes no room.
+  await worker.handOn(ofA[1]!);
+  await worker.claimNothing();
+  expect(await tester.origin(NAME)).toMatchObject({ running: 3, waiting: 1 });
 });
 
 it('a job that starts at once counts, too, and one beyond the limit waits', async () => {
