@@ -18,12 +18,17 @@ const SIGNING = [
 const TOKEN = 'token-of-the-receiver';
 
 /** A runner that may call loopback, and a node behind it that keeps secrets. */
-function openRunner(parts: HttpRunnerParts = {}, options: { maxResultBytes?: number } = {}) {
+function openRunner(
+  parts: HttpRunnerParts = {},
+  options: { maxResultBytes?: number } = {},
+  now: () => number = Date.now,
+) {
   const scheduler = new MemoryScheduler();
   const runner = new HttpRunner(parts);
   const resolved = resolveWorkerOptions({ allowAddresses: ['127.0.0.1'], log: false, ...options });
   const session = () => ({ workerId: 'w', shard: 0 });
-  runner.open({ gateway: scheduler, session, options: resolved, urls: ['http://node.example'] });
+  const urls = ['http://node.example'];
+  runner.open({ gateway: scheduler, session, options: resolved, urls, clock: { now } });
   onTestFinished(() => runner.close());
   const call = (target: Omit<HttpTarget, 'type'>, change: Partial<Assignment> = {}, signal?: AbortSignal) => {
     const assignment = scheduler.submit(
@@ -129,6 +134,21 @@ describe('the result of a call', () => {
     expect(written).toBeLessThan(20_000_000);
   });
 
+  it('takes no more memory than it has bytes, however many pieces it comes in', async () => {
+    const pieces = 250_000;
+    const url = await rawServer((socket) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n');
+        socket.end(`${'1\r\nx\r\n'.repeat(pieces)}0\r\n\r\n`);
+      });
+    });
+    const { call } = openRunner();
+    const before = process.memoryUsage().rss;
+    const results = await Promise.all(Array.from({ length: 4 }, () => call({ url })));
+    for (const result of results) expect(result).toMatchObject({ body: 'x'.repeat(pieces) });
+    expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
+  });
+
   it('fits even where JSON needs six bytes for each of the answer', async () => {
     const { receiver, call } = await start(answering('text/plain', '\u0001'.repeat(50_000)), {
       maxResultBytes: 60_000,
@@ -214,6 +234,24 @@ describe('a call', () => {
     expect(scheduler.secretsAsked).toHaveLength(2);
   });
 
+  it('is dated by the clock of the nodes, because that of the worker may be wrong', async () => {
+    const receiver = await HttpReceiver.start((_, response) => {
+      response.setHeader('retry-after', new Date(3_600_000 + 60_000).toUTCString());
+      return 429;
+    });
+    const { call } = openRunner({}, {}, () => 3_600_000.5);
+    expect(await failureOf(call({ url: receiver.url }))).toMatchObject({ retryAfterMs: 60_000 });
+    expect(receiver.calls.all[0]!.headers['webhook-timestamp']).toBe('3600');
+  });
+
+  it('sends what looks like a secret in a payload as it is', async () => {
+    const { scheduler, receiver, call } = await start();
+    scheduler.secretsKept = { values: { key: 'the-secret' }, signing: [] };
+    await call({ url: receiver.url }, { payload: { a: { $secret: 'key' } } });
+    expect(receiver.calls.all[0]!.body).toBe('{"a":{"$secret":"key"}}');
+    expect(scheduler.secretsAsked[0]!.names).toEqual([]);
+  });
+
   it('fills in secrets at the last moment, asks for them each time, and keeps none of them', async () => {
     const { scheduler, receiver, call } = await start((seen, response) => {
       response.writeHead(seen.path === '/bad' ? 500 : 200, {
@@ -251,6 +289,33 @@ describe('a call', () => {
     }
     // The worker's own token never leaves it.
     expect(JSON.stringify(receiver.calls.all)).not.toContain('token-of-the-worker');
+  });
+
+  it('waits for its secrets while no node can answer, and is made as soon as one can', async () => {
+    const { scheduler, receiver, call } = await start();
+    scheduler.secretsKept = { values: { key: 'the-secret' }, signing: SIGNING };
+    for (const code of ['NO_LEADER', 'UNREACHABLE', 'DATABASE_UNAVAILABLE'] as const) {
+      scheduler.fail('secrets', 3, 'before', code);
+      const headers = { 'x-key': { $secret: 'key' } };
+      await call({ url: receiver.url, headers }, { delivery: 'at-most-once', tenant: code });
+    }
+    expect(receiver.calls.all).toHaveLength(3);
+    scheduler.fail('secrets', 1_000, 'before', 'NO_LEADER');
+    const late = call({ url: receiver.url, timeout: '200ms' }, { tenant: 'late' });
+    expect(await failureOf(late)).toMatchObject({ code: 'HTTP_TIMEOUT', retryable: true, origin: undefined });
+  });
+
+  it('is not failed by what another attempt of its tenant is refused', async () => {
+    const { scheduler, receiver, call } = await start();
+    scheduler.secretsKept = { values: {}, signing: SIGNING };
+    for (const code of ['STALE_FENCE', 'FORBIDDEN'] as const) {
+      scheduler.fail('secrets', 1, 'before', code);
+      const calls = Array.from({ length: 5 }, () => call({ url: receiver.url }, { tenant: code }));
+      const outcomes = await Promise.allSettled(calls);
+      expect(outcomes.map(({ status }) => status)).toEqual(['rejected', ...Array(4).fill('fulfilled')]);
+    }
+    for (const { headers } of receiver.calls.all) expect(headers).toHaveProperty('webhook-signature');
+    expect(scheduler.secretsAsked).toHaveLength(4);
   });
 
   it('without its secret is not made', async () => {

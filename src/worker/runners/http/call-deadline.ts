@@ -1,3 +1,5 @@
+import { MAX_TIMER_MS } from '../../../core/clock.js';
+
 /** What a call is waiting for. */
 type Phase = 'secrets' | 'turn' | 'answer';
 
@@ -27,7 +29,7 @@ export class CallDeadline {
     this.#timer = setTimeout(() => {
       this.#isOver = !this.#isEnded;
       this.#end(new Error('The time of the call is up.'));
-    }, ms);
+    }, Math.min(ms, MAX_TIMER_MS));
     if (outer.aborted) this.#stop();
     else outer.addEventListener('abort', this.#stop);
   }
