@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Answering, HttpReceiver } from '../../../test/http-receiver.js';
@@ -9,6 +9,7 @@ import type { Assignment } from '../../core/wire.js';
 import { testContext } from '../../sdk/test-context.js';
 import { HANDED_ON } from '../attempt-result.js';
 import { resolveWorkerOptions } from '../worker-options.js';
+import type { Dial } from './http/connector.js';
 import { HttpRunner, type HttpRunnerParts } from './http.js';
 
 const SIGNING = [
@@ -371,17 +372,44 @@ describe('a call', () => {
     }
   });
 
-  it('ends at its timeout although the connection never stands', async () => {
-    const { call } = openRunner({ lookUp: async () => ['1.1.1.1'], dial: () => undefined });
-    const began = performance.now();
-    const calls = Array.from({ length: 300 }, () =>
-      failureOf(call({ url: 'http://far.example', timeout: '300ms' })),
-    );
-    const errors = await Promise.all(calls);
-    expect(performance.now() - began).toBeLessThan(2_000);
-    expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['HTTP_TIMEOUT']));
-    // Those that only waited for their turn say nothing about the origin.
-    expect(errors.filter(({ origin }) => origin === undefined)).toHaveLength(300 - 256);
+  it('ends at its timeout although the connection never stands, and does not go on connecting', async () => {
+    const opening: Socket[] = [];
+    const dial = ((...[, callback]: Parameters<Dial>) => {
+      const socket = new Socket().on('error', (error) => callback(error, null));
+      opening.push(socket);
+      return socket;
+    }) as unknown as Dial;
+    const { call } = openRunner({ lookUp: async () => ['1.1.1.1'], dial });
+    for (const delivery of [undefined, 'at-most-once'] as const) {
+      const began = performance.now();
+      const calls = Array.from({ length: 300 }, () =>
+        failureOf(call({ url: 'http://far.example', timeout: '300ms' }, delivery && { delivery })),
+      );
+      const errors = await Promise.all(calls);
+      expect(performance.now() - began).toBeLessThan(2_000);
+      expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['HTTP_TIMEOUT']));
+      // Those that only waited for their turn say nothing about the origin.
+      expect(errors.filter(({ origin }) => origin === undefined).length).toBeLessThanOrEqual(300 - 256);
+      expect(opening.length).toBeGreaterThanOrEqual(256);
+      expect(opening.filter(({ destroyed }) => !destroyed)).toEqual([]);
+      opening.length = 0;
+    }
+    // What was given up is of no use to the next call.
+    const next = failureOf(call({ url: 'http://far.example', timeout: '50ms' }));
+    expect(await next).toMatchObject({ origin: { isDown: true } });
+    expect(opening).toHaveLength(1);
+  });
+
+  it('that waits for its turn says nothing about the origin', async () => {
+    const { call } = openRunner();
+    const silent = await rawServer(() => undefined);
+    const stop = new AbortController();
+    const many = Array.from({ length: 256 }, () => failureOf(call({ url: silent }, {}, stop.signal)));
+    const error = await failureOf(call({ url: silent, timeout: '100ms' }));
+    expect(error).toMatchObject({ code: 'HTTP_TIMEOUT', message: expect.stringContaining('No call') });
+    expect(error.origin).toBeUndefined();
+    stop.abort(new Error('stopped'));
+    await Promise.all(many);
   });
 
   it('never lasts longer than its attempt, and ends when that is stopped', async () => {

@@ -73,7 +73,7 @@ export class HttpRunner implements Runner {
   }
 
   async close(): Promise<void> {
-    await this.#opened?.connections.close();
+    this.#opened?.connections.close();
   }
 
   async run(assignment: Assignment, context: JobContext): Promise<unknown> {

@@ -23,6 +23,7 @@ const CLOSED_IPV4 = [
   ['240.0.0.0', 4],
 ] as const;
 
+const NEVER = new AbortController().signal;
 const numberOf = (address: string) =>
   address.split('.').reduce((number, part) => number * 256 + Number(part), 0);
 const textOf = (number: number) => [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join('.');
@@ -248,7 +249,7 @@ describe('attack URLs', () => {
       },
     });
     const error = await new Promise<Error | null>((resolve) =>
-      connect({ hostname, protocol, port }, (...[failure]) => resolve(failure)),
+      connect({ hostname, protocol, port }, (...[failure]) => resolve(failure), NEVER),
     );
     expect(dialled).toEqual([]);
     expect(error).toMatchObject({ code: expect.stringMatching(/^(ADDRESS_REFUSED|HTTP_DNS)$/) });
@@ -270,7 +271,11 @@ describe('the connection', () => {
     });
     const open = (hostname: string) =>
       new Promise((resolve) =>
-        connect({ hostname, protocol: 'https:', port: '443' }, (error, socket) => resolve(error ?? socket)),
+        connect(
+          { hostname, protocol: 'https:', port: '443' },
+          (error, socket) => resolve(error ?? socket),
+          NEVER,
+        ),
       );
     return { dialled, open };
   };
