@@ -69,6 +69,15 @@ describe('a call', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
+  it('carries every digit of a payload, whoever makes it', async () => {
+    const body = '{"id":12345678901234567890,"rate":1e400,"small":0.1234567890123456789,"text":"x"}';
+    const { tenant, receiver, target } = await start();
+    const call = `{"target":${JSON.stringify(target())},"payload":${body}}`;
+    const { id } = await tenant.get<Job>('POST', '/v1/jobs', { body: call });
+    await tenant.ended(id);
+    expect(receiver.calls.all.map((each) => each.body)).toEqual([body]);
+  });
+
   it('says when it was due and which trace it is part of', async () => {
     const { tenant, receiver, target } = await start();
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
