@@ -289,6 +289,12 @@ describe('a receiver that answers 202', () => {
     const { receiverToken, token, jobId } = attempt;
     expect(attempt).toMatchObject({ delivery: 'at-most-once', dueAt: expect.any(String) });
     expect(receiverToken).not.toBe(token);
+    // It outlives the attempt by a day; the claim decides what counts.
+    const claims = JSON.parse(Buffer.from(receiverToken!.split('.')[1]!, 'base64url').toString('utf8'));
+    expect(claims).toEqual({
+      ...{ aud: 'punctual:receiver', ten: tenant.tenant, job: jobId, fence: 1 },
+      exp: expect.closeTo((Date.now() + attempt.timeoutMs) / 1_000 + 86_400, -2),
+    });
     const addition = { jobs: { b: { task: 'b' } }, by: { jobId, fence: 1 } };
     const add = (key: string) => test.ask('POST', `/v1/workflows/${id}/jobs`, { key, body: addition });
     expect((await add(receiverToken!)).status).toBe(403);
