@@ -1,8 +1,11 @@
+import { createServer as createHttpsServer } from 'node:https';
 import { createServer, type Server, Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { buildConnector } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Answering, HttpReceiver } from '../../../test/http-receiver.js';
 import { MemoryScheduler } from '../../../test/memory-scheduler.js';
+import { testCertificate } from '../../../test/test-certificate.js';
 import type { HttpTarget } from '../../core/job.js';
 import { verifyWebhook } from '../../core/webhook.js';
 import type { Assignment } from '../../core/wire.js';
@@ -344,6 +347,28 @@ describe('a call', () => {
       ...down,
     });
     expect(await failureOf(call({ url: closes.replace('http:', 'https:') }))).toMatchObject(down);
+  });
+
+  it('over TLS checks the certificate against the name, although an address is dialled', async () => {
+    const certificate = testCertificate('receiver');
+    let requests = 0;
+    const server = createHttpsServer(certificate, (_, response) => {
+      requests += 1;
+      response.end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close().closeAllConnections());
+    const { port } = server.address() as { port: number };
+    const lookUp = async () => ['127.0.0.1'];
+    const dial = buildConnector({ ca: certificate.cert, allowH2: false });
+    // Nobody has signed it; and it is right for the address, but not for the name.
+    const unknown = openRunner({ lookUp }).call({ url: `https://127.0.0.1:${port}` });
+    const other = openRunner({ lookUp, dial }).call({ url: `https://other.example:${port}` });
+    for (const call of [unknown, other])
+      expect(await failureOf(call)).toMatchObject({ code: 'HTTP_TLS', origin: { isDown: true } });
+    expect(requests).toBe(0);
+    const right = openRunner({ lookUp, dial }).call({ url: `https://127.0.0.1:${port}` });
+    expect(await right).toMatchObject({ status: 200 });
   });
 
   it('to a refused address says nothing about the origin', async () => {
