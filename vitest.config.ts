@@ -17,6 +17,7 @@ export default defineConfig({
           testTimeout: 30_000,
           include: [
             'src/**/*.test.ts',
+            'dashboard/src/**/*.test.ts',
             'scripts/**/*.test.ts',
             'bench/src/**/*.test.ts',
             'dashboard/src/**/*.test.ts',
