@@ -408,10 +408,10 @@ describe('a call', () => {
     for (const delivery of [undefined, 'at-most-once'] as const) {
       const began = performance.now();
       const calls = Array.from({ length: 300 }, () =>
-        failureOf(call({ url: 'http://far.example', timeout: '300ms' }, delivery && { delivery })),
+        failureOf(call({ url: 'http://far.example', timeout: '1s' }, delivery && { delivery })),
       );
       const errors = await Promise.all(calls);
-      expect(performance.now() - began).toBeLessThan(2_000);
+      expect(performance.now() - began).toBeLessThan(5_000);
       expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['HTTP_TIMEOUT']));
       // Those that only waited for their turn say nothing about the origin.
       expect(errors.filter(({ origin }) => origin === undefined).length).toBeLessThanOrEqual(300 - 256);
@@ -420,7 +420,7 @@ describe('a call', () => {
       opening.length = 0;
     }
     // What was given up is of no use to the next call.
-    const next = failureOf(call({ url: 'http://far.example', timeout: '50ms' }));
+    const next = failureOf(call({ url: 'http://far.example', timeout: '1s' }));
     expect(await next).toMatchObject({ origin: { isDown: true } });
     expect(opening).toHaveLength(1);
   });
