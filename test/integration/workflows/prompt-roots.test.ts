@@ -41,7 +41,8 @@ async function typicalMs(user: ApiUser, jobs: object): Promise<number> {
 }
 
 it('a wait that nothing is before ends when its time is over, whichever node it was submitted to', async () => {
-  for (const user of [leader, other]) expect(await typicalMs(user, { pause: { wait: '1ms' } })).toBeLessThan(500);
+  for (const user of [leader, other])
+    expect(await typicalMs(user, { pause: { wait: '1ms' } })).toBeLessThan(500);
 });
 
 it('a workflow inside another that nothing is before starts at once, whichever node it was submitted to', async () => {
