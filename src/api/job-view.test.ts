@@ -45,6 +45,8 @@ function row(change: Partial<PlacedRow> = {}): PlacedRow {
     worker: null,
     epoch: null,
     cancelled_at: null,
+    handed_on_at: null,
+    ...{ step: null, step_inner: null, step_waits: null, step_event: null, step_until: null },
     claimed_at: null,
     started_at: null,
     finished_at: null,

@@ -38,7 +38,7 @@ export function inputOf(command: Command, pointer: string): string | null {
   );
   for (let length = Math.min(steps.length, 2); length > 0; length -= 1) {
     const field = camelCase(steps.slice(0, length));
-    const option = options.get(ALIASES[field] ?? field);
+    const option = options.get(namedSo(command, ALIASES[field] ?? field));
     const argument = command.registeredArguments.find((each) => each.name() === field);
     const input = option ? (option.long ?? option.flags) : argument && inputOfArgument(argument);
     if (input === undefined) continue;
@@ -46,6 +46,12 @@ export function inputOf(command: Command, pointer: string): string | null {
     return rest.length === 0 ? input : `${input} (/${rest.join('/')})`;
   }
   return null;
+}
+
+/** The input of a workflow has two names: the one that was typed. */
+function namedSo(command: Command, field: string): string {
+  const other = field === 'payload' ? 'input' : field === 'input' ? 'payload' : field;
+  return !isGiven(command, field) && isGiven(command, other) ? other : field;
 }
 
 /** Whether a field that no option was given for stands in a file. */

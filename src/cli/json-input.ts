@@ -48,6 +48,16 @@ export async function readPayload(
   }
 }
 
+/** The input of a workflow, which may be given under the name that inputs of jobs have, too. */
+export function readWorkflowInput(
+  cli: Cli,
+  { input, payload }: { readonly input?: string | undefined; readonly payload?: string | undefined },
+): Promise<unknown> {
+  if (input !== undefined && payload !== undefined)
+    throw new PunctualError('USAGE', 'Give --input or --payload, not both: they mean the same.');
+  return input === undefined ? readPayload(cli, payload) : readPayload(cli, input, '--input');
+}
+
 /** The error of a text that is no JSON. */
 export function notJson(what: string, error: unknown, advice = ''): PunctualError {
   const why = messageOf(error).replace(/\.$/, '');
