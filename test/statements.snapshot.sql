@@ -3180,7 +3180,8 @@ FROM (
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, workflow, batch, held, fence, worker, epoch, claimed_at, cancelled_at,
-    progress, started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    handed_on_at, progress, started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS
+    earlier_count, step, step_inner, step_waits, step_event, step_until,
     CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
@@ -3204,8 +3205,8 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
   j.schedule, j.occurrence, j.workflow, j.batch, false AS held, c.fence, c.worker, c.epoch, c.claimed_at,
-  c.cancelled_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE
-  'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL
+  THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY ($2::uuid[])
@@ -3218,9 +3219,9 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
   s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.workflow, l.batch,
   l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint
-  AS cancelled_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, CASE WHEN
-  l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS
-  error
+  AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS
+  finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY ($3::uuid[])
@@ -3229,7 +3230,8 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
-  NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+  NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress, h.started_at, h.finished_at, h.state,
+  h.outcome, h.result, h.error
 FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
@@ -3241,7 +3243,16 @@ FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY ($4::uuid[]) AND h.finished_at >=
-  $5::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  $5::bigint) p LEFT JOIN LATERAL (
+    SELECT s.name AS step, s.inner_workflow AS step_inner,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN true END
+      AS step_waits,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN s.wait ->>
+      'event' END AS step_event,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS
+      NOT NULL THEN s.wake_at END AS step_until
+    FROM punctual.steps s WHERE s.id = p.id AND p.workflow IS NOT NULL) w ON true OFFSET 0) r) s WINDOW in_order AS
+      (ORDER BY id DESC)) t
   WHERE place_in_portion <= $6::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-managed-schedules
@@ -3823,17 +3834,18 @@ FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL;
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, workflow, batch, held, fence, worker, epoch, claimed_at, cancelled_at,
-    progress, started_at, finished_at, state, outcome, payload, result, error, array_to_json(
+    handed_on_at, progress, started_at, finished_at, state, outcome, payload, result, error, array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_attempts,
-    coalesce(cardinality(earlier_attempts), 0) AS earlier_count
+    coalesce(cardinality(earlier_attempts), 0) AS earlier_count, step, step_inner, step_waits, step_event,
+      step_until
   FROM (
       
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
   j.schedule, j.occurrence, j.workflow, j.batch, false AS held, c.fence, c.worker, c.epoch, c.claimed_at,
-  c.cancelled_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE
-  'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL
+  THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = $2::uuid
@@ -3846,9 +3858,9 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
   s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.workflow, l.batch,
   l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint
-  AS cancelled_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, CASE WHEN
-  l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS
-  error
+  AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS
+  finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2::uuid
@@ -3857,7 +3869,8 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
-  NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+  NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress, h.started_at, h.finished_at, h.state,
+  h.outcome, h.result, h.error
 FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
@@ -3868,7 +3881,16 @@ FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
-JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p
+  LEFT JOIN LATERAL (
+    SELECT s.name AS step, s.inner_workflow AS step_inner,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN true END
+      AS step_waits,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN s.wait ->>
+      'event' END AS step_event,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS
+      NOT NULL THEN s.wake_at END AS step_until
+    FROM punctual.steps s WHERE s.id = p.id AND p.workflow IS NOT NULL) w ON true;
 
 -- read-joiners
 SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
@@ -4150,6 +4172,12 @@ SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
     ELSE o.state END AS state,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN true END AS
+    step_waits,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN s.wait ->>
+    'event' END AS step_event,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS NOT
+    NULL THEN s.wake_at END AS step_until,
   (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
 FROM (
   SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
@@ -4174,6 +4202,12 @@ SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
     ELSE o.state END AS state,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN true END AS
+    step_waits,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN s.wait ->>
+    'event' END AS step_event,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS NOT
+    NULL THEN s.wake_at END AS step_until,
   ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
     WHERE e.child = s.id ORDER BY p.place) AS after,
   (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
@@ -4341,8 +4375,8 @@ SELECT l.id, l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at AS "runAt", l.
 l.attempts + 1 AS fence, l.size_kib AS "sizeKib" FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked;
 
 -- read-waiting-steps
-SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner FROM punctual.steps s
-WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL;
+SELECT s.id, s.name, s.wait, s.released FROM punctual.steps s
+WHERE s.workflow = $1::uuid AND s.outcome IS NULL AND s.wait IS NOT NULL;
 
 -- read-woken-steps
 SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner, coalesce((SELECT w.held FROM

@@ -3,6 +3,7 @@ import { PunctualError } from '../core/errors.js';
 import { countsJobs } from '../core/quotas.js';
 import { IdPath, WaitQuery } from '../core/schemas/query.js';
 import {
+  WorkflowAfterEvent,
   WorkflowEvent as WorkflowEventBody,
   WorkflowListQuery,
   WorkflowPage,
@@ -24,7 +25,7 @@ import {
   type WorkflowContext,
   withPlaces,
 } from '../core/workflow/parse-workflow.js';
-import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
+import { type EventOutcome, MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
 import { withInner } from '../store/new-workflow.js';
 import { listWorkflows, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
@@ -182,12 +183,13 @@ export const workflowRoutes: readonly Route[] = [
     path: '/v1/workflows/:id/events',
     tag: 'workflows',
     summary:
-      'Tell a workflow of an event. Steps that wait for it end with its payload as their result; the first event of a name counts.',
+      'Tell a workflow of an event. Steps that wait for it end with its payload as their result; the first event of a name counts, ' +
+      'and is kept for steps that are reached later. `event` of the answer says what became of it.',
     scope: 'submit',
     audit: { none: 'An event is a part of what the workflow does, as a report is.' },
     params: IdPath,
     body: json(WorkflowEventBody, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
-    answers: { 200: WorkflowSchema },
+    answers: { 200: WorkflowAfterEvent },
     idempotent: true,
     run: async ({ node, caller, params: { id }, body: { event, payload }, call }) => {
       const shard = node.shardOf(caller.tenant);
@@ -195,8 +197,11 @@ export const workflowRoutes: readonly Route[] = [
       mustFitPayload(await shard.quotas.of(caller.tenant), text);
       await mustRead(shard, caller, id);
       const { workflows } = await shard.leader();
-      return answerAfter(shard, caller, id, call, (requested) =>
-        workflows.event(caller.tenant, id, event, text, requested),
+      return answerOf<EventOutcome, WorkflowText>(
+        shard,
+        call,
+        (requested) => workflows.event(caller.tenant, id, event, text, requested),
+        async (db, outcome) => (await viewWorkflow(shard, caller, id, db)).with({ event: outcome }),
       );
     },
   }),

@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import { isWithoutBody, withSecrets } from '../../../core/http-target.js';
+import { filledBody, isWithoutBody } from '../../../core/http-target.js';
 import type { HttpTarget, SecretReference } from '../../../core/job.js';
 import { TRACEPARENT } from '../../../core/trace-context.js';
 import { VERSION } from '../../../core/version.js';
@@ -80,18 +80,21 @@ export function requestOf(target: HttpTarget, parts: CallParts): CallRequest {
 /** A text is sent as it is if the target says that it is no JSON; everything else is JSON. */
 function bodyOf(
   target: HttpTarget,
-  { payload, payloadText }: Assignment,
+  { payload, payloadText, workflow, task }: Assignment,
   headers: Record<string, string>,
   fill: (reference: SecretReference) => string,
 ): { readonly text: string; readonly hasOwnBody: boolean } {
   let isFilled = false;
+  const secret = (reference: SecretReference) => {
+    isFilled = true;
+    return fill(reference);
+  };
+  // The payload of a step that says its target itself is its body with results put in, if it refers to any.
+  const isStep = workflow !== undefined && task === null;
   const value =
     target.body === undefined
       ? payload
-      : withSecrets(target.body, (reference) => {
-          isFilled = true;
-          return fill(reference);
-        });
+      : filledBody(target.body, { secret, ...(isStep && { resolved: { value: payload } }) });
   headers['content-type'] ??= 'application/json';
   const isText = typeof value === 'string' && !/[/+]json\b/i.test(headers['content-type']);
   if (isText) return { text: value, hasOwnBody: isFilled };
