@@ -54,12 +54,12 @@ export function viewOfNew(workflow: NewWorkflow): Promise<WorkflowText> {
   const { definition, scheduled } = workflow;
   const parents = workflow.steps.map((): number[] => []);
   for (const [i, parent] of edges.parents.entries()) parents[edges.children[i]!]!.push(parent);
-  const steps = workflow.steps.map(
-    ({ name: step, row, blocked, runIf }, i): ShownStep => ({
-      ...{ id: row.id, name: step, runIf, addedBy: null, workflow: null, finishedAt: null },
-      ...{ parents: parents[i]!.sort(inOrder), state: blocked ? 'blocked' : 'pending' },
-    }),
-  );
+  const steps = workflow.steps.map(({ name: step, row, blocked, runIf }, i): ShownStep => {
+    const state = blocked ? 'blocked' : 'pending';
+    const after = parents[i]!.sort(inOrder);
+    // biome-ignore format: one line.
+    return { id: row.id, name: step, state, runIf, addedBy: null, workflow: null, parents: after, finishedAt: null };
+  });
   const listed: ListedWorkflow = {
     ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
     scheduledAt: maybeTime(scheduled?.occurrence ?? null),
@@ -137,15 +137,23 @@ async function write(
   criticalPath: CriticalPath,
 ): Promise<WorkflowText> {
   const slice = new TimeSlice();
+  const names = steps.map(({ name }) => JSON.stringify(name));
   const texts: string[] = [];
-  for (const [i, { name, parents, finishedAt, ...rest }] of steps.entries()) {
+  for (const [i, step] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    const after = parents.map((parent) => steps[parent]!.name);
-    const step: WorkflowStepView = { ...rest, after, finishedAt: maybeTime(finishedAt) };
-    texts.push(`${JSON.stringify(name)}:${JSON.stringify(step)}`);
+    texts.push(`${names[i]}:${textOf(step, names)}`);
   }
   const head = JSON.stringify({ ...listed, criticalPath }).slice(0, -1);
   return new WorkflowText(`${head},"jobs":{${texts.join(',')}}}`);
+}
+
+/** The JSON of a `WorkflowStepView`, put together by hand: a workflow may have thousands. */
+function textOf(step: ShownStep, names: readonly string[]): string {
+  const { id, state, runIf, addedBy, workflow, finishedAt } = step;
+  const after = step.parents.map((parent) => names[parent]).join(',');
+  const end = finishedAt === null ? null : `"${time(finishedAt)}"`;
+  const started = workflow === null ? null : `"${workflow}"`;
+  return `{"id":"${id}","state":"${state}","runIf":"${runIf}","addedBy":${JSON.stringify(addedBy)},"workflow":${started},"after":[${after}],"finishedAt":${end}}`;
 }
 
 /** Steps that were added to a workflow. */

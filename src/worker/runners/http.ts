@@ -92,6 +92,7 @@ export class HttpRunner implements Runner {
 
 /** One call, with the redirects that it follows. */
 class Call {
+  readonly #url: URL;
   #redaction: Redaction | undefined;
 
   constructor(
@@ -99,7 +100,9 @@ class Call {
     private readonly assignment: Assignment,
     private readonly target: HttpTarget,
     private readonly deadline: CallDeadline,
-  ) {}
+  ) {
+    this.#url = new URL(target.url);
+  }
 
   async make(traceparent: string | undefined): Promise<unknown> {
     try {
@@ -117,12 +120,11 @@ class Call {
 
   async #firstRequest(traceparent: string | undefined): Promise<CallRequest> {
     const { assignment, target, opened } = this;
-    const { origin } = new URL(target.url);
     const names = secretNamesOf(target);
-    const secrets = await this.deadline.within(opened.secrets.resolve(assignment, names, origin));
+    const secrets = await this.deadline.within(opened.secrets.resolve(assignment, names, this.#url.origin));
     this.#redaction = redactionOf(secrets, assignment);
     return requestOf(target, {
-      ...{ assignment, secrets, publicUrl: opened.publicUrl, now: Date.now() },
+      ...{ url: this.#url, assignment, secrets, publicUrl: opened.publicUrl, now: Date.now() },
       traceparent: traceparent ?? assignment.traceparent,
     });
   }
@@ -159,9 +161,9 @@ class Call {
 
   /** A failure as it is reported: nothing in it may be kept secret. */
   #failure(thrown: unknown): unknown {
-    const { deadline, target } = this;
+    const { deadline } = this;
     if (deadline.isStopped) return deadline.reason;
-    const { origin } = new URL(target.url);
+    const { origin } = this.#url;
     if (deadline.isOver) return timeoutError(deadline, origin);
     const error = thrown instanceof CallError ? thrown : transportError(thrown, origin);
     const { code, message, retryable, retryAfterMs: after, origin: report } = error;

@@ -13,12 +13,10 @@ export class Redaction {
 
   /** From each value to the mark that takes its place. */
   constructor(values: ReadonlyMap<string, string>) {
-    this.#entries = Array.from(values, ([value, mark]) =>
-      formsOf(value).map((form) => ({ value: form, mark })),
-    )
-      .flat()
-      .filter(({ value }) => value.length >= LEAST_LENGTH)
-      .sort((a, b) => b.value.length - a.value.length);
+    const entries: { readonly value: string; readonly mark: string }[] = [];
+    for (const [given, mark] of values)
+      for (const value of formsOf(given)) if (value.length >= LEAST_LENGTH) entries.push({ value, mark });
+    this.#entries = entries.length < 2 ? entries : entries.sort((a, b) => b.value.length - a.value.length);
   }
 
   /** The length of the longest value: so much of one may stand at the end of a text that was cut. */
@@ -29,7 +27,8 @@ export class Redaction {
   /** The text with marks in the places of the values. */
   text(text: string): string {
     let redacted = text;
-    for (const { value, mark } of this.#entries) redacted = redacted.replaceAll(value, () => mark);
+    for (const { value, mark } of this.#entries)
+      if (redacted.length >= value.length) redacted = redacted.replaceAll(value, () => mark);
     return redacted;
   }
 
