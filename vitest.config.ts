@@ -17,6 +17,7 @@ export default defineConfig({
           testTimeout: 30_000,
           include: [
             'src/**/*.test.ts',
+            'dashboard/src/**/*.test.ts',
             'scripts/**/*.test.ts',
             'bench/src/**/*.test.ts',
             'test/*.test.ts',
@@ -43,6 +44,20 @@ export default defineConfig({
         },
       },
       {
+        test: {
+          name: 'browser',
+          expect: PATIENT,
+          env: QUIET,
+          include: ['test/browser/**/*.test.ts'],
+          globalSetup: ['test/postgres-for-tests.ts', 'test/browser/browser-for-tests.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          pool: 'forks',
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
         // Rounds of the fault harness and of the attack fill the machine, so they wait for the rest and run one after another.
         test: {
           name: 'fault',
@@ -51,7 +66,7 @@ export default defineConfig({
           testTimeout: 300_000,
           pool: 'forks',
           fileParallelism: false,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
     ],

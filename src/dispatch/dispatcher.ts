@@ -470,14 +470,15 @@ class Ends implements EndListener {
 }
 
 /**
- * Whether the attempt is on record with this outcome, so that a repeated report is accepted again. A receiver may complete the job
+ * Whether the attempt is on record with this outcome, so that a repeated report is accepted again. A receiver may report the end
  * before its worker says that it has handed the attempt on: that changes nothing any more, and is right all the same.
  */
 function isOnRecord(job: PlacedRow, { fence, end }: Report): boolean {
-  if (job.fence === fence) {
-    return job.outcome === end.outcome || (end.outcome === 'handed-on' && job.outcome === 'succeeded');
-  }
+  const fits = (outcome: string | null) =>
+    outcome === end.outcome ||
+    (end.outcome === 'handed-on' && (outcome === 'succeeded' || outcome === 'failed'));
+  if (job.fence === fence) return fits(job.outcome);
   return (job.earlier_attempts ?? []).some(
-    (attempt: StoredAttempt) => attempt.fence === fence && attempt.outcome === end.outcome,
+    (attempt: StoredAttempt) => attempt.fence === fence && fits(attempt.outcome),
   );
 }

@@ -39,6 +39,8 @@ interface Opened {
   readonly secrets: CallSecrets;
   readonly publicUrl: string | undefined;
   readonly maxResultBytes: number;
+  /** By the server's clock, in milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 /** Calls the URLs of http targets. */
@@ -54,7 +56,7 @@ export class HttpRunner implements Runner {
     this.#parts = parts;
   }
 
-  open({ gateway, session, options, urls }: RunnerHost): void {
+  open({ gateway, session, options, urls, clock }: RunnerHost): void {
     const { lookUp, dial, secrets } = this.#parts;
     const connector = guardedConnector({
       resolver: new AddressResolver(lookUp),
@@ -66,11 +68,12 @@ export class HttpRunner implements Runner {
       secrets: secrets ?? new GatewaySecrets({ gateway, session, now: () => monotonic.now() }),
       publicUrl: options.publicUrl ?? urls[0],
       maxResultBytes: options.maxResultBytes,
+      now: () => Math.floor(clock.now()),
     };
   }
 
   async close(): Promise<void> {
-    await this.#opened?.connections.close();
+    this.#opened?.connections.close();
   }
 
   async run(assignment: Assignment, context: JobContext): Promise<unknown> {
@@ -121,10 +124,12 @@ class Call {
   async #firstRequest(traceparent: string | undefined): Promise<CallRequest> {
     const { assignment, target, opened } = this;
     const names = secretNamesOf(target);
-    const secrets = await this.deadline.within(opened.secrets.resolve(assignment, names, this.#url.origin));
+    const secrets = await this.deadline.within(
+      opened.secrets.resolve(assignment, names, this.#url.origin, this.deadline),
+    );
     this.#redaction = redactionOf(secrets, assignment);
     return requestOf(target, {
-      ...{ url: this.#url, assignment, secrets, publicUrl: opened.publicUrl, now: Date.now() },
+      ...{ url: this.#url, assignment, secrets, publicUrl: opened.publicUrl, now: opened.now() },
       traceparent: traceparent ?? assignment.traceparent,
     });
   }
@@ -154,7 +159,7 @@ class Call {
     if (this.#isHandedOn(status)) return HANDED_ON;
     const redaction = this.#redaction!;
     if (this.#isGood(status)) return resultOfAnswer(answer, redaction, this.opened.maxResultBytes);
-    const pauseMs = retryAfterMs(headerOf(answer, 'retry-after'), Date.now());
+    const pauseMs = retryAfterMs(headerOf(answer, 'retry-after'), this.opened.now());
     const excerpt = excerptOf(answer.body, redaction, ERROR_EXCERPT);
     throw statusError(request, status, pauseMs, excerpt, this.target.retryStatuses);
   }

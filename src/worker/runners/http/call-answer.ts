@@ -45,10 +45,11 @@ function keptBody(
   const isText =
     type === '' || isJson || /^text\/|^application\/(xml|x-www-form-urlencoded)\b|\+xml\b/i.test(type);
   if (text === null || !isText) {
-    const said = headerOf(answer, 'content-length');
-    const size = !isCut ? bytes.length : said === undefined ? null : Number(said);
+    const length = headerOf(answer, 'content-length');
+    const size = !isCut ? bytes.length : length === undefined ? null : Number(length);
     const encoding = isPlain ? '' : ` (${headerOf(answer, 'content-encoding')})`;
-    return { body: null, omitted: { type: `${type}${encoding}`.slice(0, LONGEST_HEADER), bytes: size } };
+    const said = redaction.text(`${type}${encoding}`).slice(0, LONGEST_HEADER);
+    return { body: null, omitted: { type: said, bytes: size } };
   }
   if (isJson && !isCut) {
     const json = jsonOf(text, redaction, maxBytes);

@@ -83,7 +83,7 @@ export function requestOf(target: HttpTarget, parts: CallParts): CallRequest {
 /** A text is sent as it is if the target says that it is no JSON; everything else is JSON. */
 function bodyOf(
   target: HttpTarget,
-  { payload }: Assignment,
+  { payload, payloadText }: Assignment,
   headers: Record<string, string>,
   fill: (reference: SecretReference) => string,
 ): { readonly text: string; readonly hasOwnBody: boolean } {
@@ -97,7 +97,9 @@ function bodyOf(
         });
   headers['content-type'] ??= 'application/json';
   const isText = typeof value === 'string' && !/[/+]json\b/i.test(headers['content-type']);
-  return { text: isText ? value : (JSON.stringify(value) ?? 'null'), hasOwnBody: isFilled };
+  if (isText) return { text: value, hasOwnBody: isFilled };
+  const exact = target.body === undefined ? payloadText : undefined;
+  return { text: exact ?? JSON.stringify(value) ?? 'null', hasOwnBody: isFilled };
 }
 
 function filled({ $secret, prefix = '' }: SecretReference, { values }: SecretsAnswer): string {
