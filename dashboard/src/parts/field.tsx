@@ -37,15 +37,16 @@ export function Field({ label, problem = null, hint, children }: FieldProps) {
   );
 }
 
-/** What the API says about one field of the body, or about something inside it. */
-export function fieldProblem(problem: Problem | null, pointer: string): string | null {
-  const found = problem?.fields.filter(
-    (each) => each.pointer === pointer || each.pointer.startsWith(`${pointer}/`),
+/** What the API says about one field of the body, or about something inside it; not what has a field of its own there. */
+export function fieldProblem(
+  problem: Problem | null,
+  pointer: string,
+  others: readonly string[] = [],
+): string | null {
+  const isWithin = (at: string, whole: string) => at === whole || at.startsWith(`${whole}/`);
+  const found = (problem?.fields ?? []).filter(
+    (each) => isWithin(each.pointer, pointer) && !others.some((other) => isWithin(each.pointer, other)),
   );
-  if (!found || found.length === 0) return null;
-  return found
-    .map((each) =>
-      each.pointer === pointer ? each.detail : `${each.pointer.slice(pointer.length)} ${each.detail}`,
-    )
-    .join('; ');
+  if (found.length === 0) return null;
+  return found.map((each) => `${each.pointer.slice(pointer.length)} ${each.detail}`.trim()).join('; ');
 }

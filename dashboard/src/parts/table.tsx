@@ -84,8 +84,8 @@ export function Table<T>(props: TableProps<T>) {
         <table aria-label={label} aria-rowcount={list?.hasMore.value ? -1 : rows.length + before + 1}>
           <colgroup>
             {selection && <col class="column-choice" />}
-            {columns.map(({ title, width }) => (
-              <ColumnWidth key={title} width={width} />
+            {columns.map((column) => (
+              <ColumnWidth key={column.title} width={column.width} look={cellClass(column)} />
             ))}
           </colgroup>
           <thead>
@@ -128,12 +128,18 @@ export function Table<T>(props: TableProps<T>) {
   );
 }
 
-function ColumnWidth({ width }: { readonly width: string | undefined }) {
+interface ColumnWidthProps {
+  readonly width: string | undefined;
+  /** A column that is left out has no width either. */
+  readonly look: string;
+}
+
+function ColumnWidth({ width, look }: ColumnWidthProps) {
   const column = useRef<HTMLTableColElement>(null);
   useLayoutEffect(() => {
     column.current!.style.width = width ?? '';
   }, [width]);
-  return <col ref={column} />;
+  return <col ref={column} class={look} />;
 }
 
 /** The room of rows that are not there. */

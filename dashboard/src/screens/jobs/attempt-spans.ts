@@ -65,7 +65,8 @@ function waitingSpans(from: number, dueAt: number, to: number, kind: SpanKind): 
 
 function runningSpans({ startedAt, finishedAt }: Attempt, claimed: number, now: number): Span[] {
   const ended = finishedAt === null ? Math.max(now, claimed) : at(finishedAt);
-  const started = startedAt === null ? ended : Math.min(Math.max(claimed, at(startedAt)), ended);
+  // When it really started is told with its end; of a lost attempt, never.
+  const started = startedAt === null ? claimed : Math.min(Math.max(claimed, at(startedAt)), ended);
   const spans: Span[] = [
     { kind: 'claimed', from: claimed, to: started },
     { kind: 'running', from: started, to: ended },

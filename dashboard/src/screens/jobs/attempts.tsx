@@ -80,21 +80,21 @@ function Lines({ lines, scale, now }: LinesProps) {
               #
             </th>
             <th scope="col">Outcome</th>
-            <th scope="col">Worker</th>
             <th scope="col" class="job-attempts-chart">
               Where the time went
             </th>
             <th scope="col" class="cell-number">
               Ran
             </th>
+            <th scope="col" class="cell-number">
+              Began
+            </th>
+            <th scope="col">Worker</th>
             <th scope="col" class="cell-number job-attempts-terms">
               Fence
             </th>
             <th scope="col" class="cell-number job-attempts-terms">
               Epoch
-            </th>
-            <th scope="col" class="cell-number">
-              Began
             </th>
           </tr>
         </thead>
@@ -142,6 +142,13 @@ function Line({
             </button>
           )}
         </td>
+        <td class="job-attempts-chart">
+          <Bar spans={spans} scale={scale} outcome={attempt === null ? null : attempt.outcome} />
+        </td>
+        <td class="cell-number figure">{ran === null ? '–' : durationText(ran)}</td>
+        <td class="cell-number">
+          {attempt === null ? '–' : <Moment at={attempt.startedAt ?? attempt.claimedAt} />}
+        </td>
         <td>
           {attempt !== null && (
             <a class="mono" href={addressOf(`/workers/${attempt.worker}`)} title={attempt.worker}>
@@ -149,15 +156,8 @@ function Line({
             </a>
           )}
         </td>
-        <td class="job-attempts-chart">
-          <Bar spans={spans} scale={scale} outcome={attempt === null ? null : attempt.outcome} />
-        </td>
-        <td class="cell-number figure">{ran === null ? '–' : durationText(ran)}</td>
         <td class="cell-number figure job-attempts-terms">{attempt?.fence ?? '–'}</td>
         <td class="cell-number figure job-attempts-terms">{attempt?.epoch ?? '–'}</td>
-        <td class="cell-number">
-          {attempt === null ? '–' : <Moment at={attempt.startedAt ?? attempt.claimedAt} />}
-        </td>
       </tr>
       {isOpen && attempt !== null && (
         <tr>

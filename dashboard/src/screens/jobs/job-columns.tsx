@@ -1,28 +1,25 @@
 import type { ListedJob } from '../../../../src/core/job.js';
+import { nodeTime } from '../../api/client.js';
 import { durationText } from '../../parts/duration-text.js';
 import { Moment, Since } from '../../parts/moment.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import type { Column } from '../../parts/table.js';
-import { lastedMs, shortId, standing, workText } from './job-words.js';
+import { lastedMs, standing, workText } from './job-words.js';
 
 /** The columns of a list of jobs. */
 export const JOB_COLUMNS: readonly Column<ListedJob>[] = [
-  { title: 'Job', render: (job) => workText(job) },
+  { title: 'Job', render: (job) => <span title={job.id}>{workText(job)}</span> },
   {
-    ...{ title: 'State', width: '112px' },
+    ...{ title: 'State', width: '106px' },
     render: (job) => {
       const { text, tone } = standing(job);
       return <StateBadge state={job.state} text={text} {...(tone && { tone })} />;
     },
   },
-  { title: 'Queue', width: '13%', hiddenBelow: 'narrow', render: (job) => job.queue },
-  { title: 'Key', width: '15%', hiddenBelow: 'medium', render: (job) => job.key ?? <None /> },
+  { title: 'Queue', width: '12%', hiddenBelow: 'narrow', render: (job) => job.queue },
+  { title: 'Key', width: '14%', hiddenBelow: 'medium', render: (job) => job.key ?? <None /> },
   {
-    ...{ title: 'Id', width: '122px', hiddenBelow: 'medium' },
-    render: (job) => <span class="mono soft">{shortId(job.id)}</span>,
-  },
-  {
-    ...{ title: 'Attempts', width: '84px', isNumber: true, hiddenBelow: 'narrow' },
+    ...{ title: 'Attempts', width: '82px', isNumber: true, hiddenBelow: 'narrow' },
     render: (job) => `${job.attempt}${job.failures > 0 ? ` / ${job.maxAttempts}` : ''}`,
   },
   { title: 'Created', width: '88px', isNumber: true, render: (job) => <Moment at={job.createdAt} /> },
@@ -33,7 +30,7 @@ export const JOB_COLUMNS: readonly Column<ListedJob>[] = [
     hiddenBelow: 'narrow',
     render: (job) => <Took job={job} />,
   },
-  { title: 'What', width: '24%', hiddenBelow: 'medium', render: (job) => <What job={job} /> },
+  { title: 'What', hiddenBelow: 'medium', render: (job) => <What job={job} /> },
 ];
 
 function None() {
@@ -63,7 +60,7 @@ function What({ job }: { readonly job: ListedJob }) {
         {Math.round(progress.progress * 100)} % {progress.message}
       </span>
     );
-  if (state === 'pending' && !job.hold && Date.parse(runAt) > Date.parse(job.createdAt))
+  if (state === 'pending' && !job.hold && Date.parse(runAt) > nodeTime())
     return (
       <span class="soft">
         due <Moment at={runAt} />

@@ -19,7 +19,7 @@ interface StateChoiceProps {
 export function StateChoice({ filter, onChange }: StateChoiceProps) {
   const { state: now, ...rest } = filter;
   return (
-    <fieldset class="jobs-states" aria-label="State">
+    <fieldset class="choice" aria-label="State">
       {CHOICES.map(([title, state]) => (
         <button
           key={title}
