@@ -4059,7 +4059,8 @@ LEFT JOIN LATERAL (
   WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
 
 -- read-schedules-ahead
-SELECT s.id, s.tenant, s.fire_at AS "fireAt", s.created_at AS "createdAt", json_strip_nulls(json_build_object(
+SELECT s.id, s.tenant, s.name, s.fire_at AS "fireAt", s.created_at AS "createdAt",
+  json_strip_nulls(json_build_object(
   'cron', d.value -> 'cron', 'every', d.value -> 'every', 'at', d.value -> 'at', 'timezone', d.value -> 'timezone',
   'dst', d.value -> 'dst', 'startAt', d.value -> 'startAt', 'endAt', d.value -> 'endAt'))::text AS timing
 FROM (

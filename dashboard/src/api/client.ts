@@ -7,6 +7,8 @@ import { Problem, problemOf } from './problem.js';
 
 /** What a request may have. */
 export interface Request {
+  /** Whether an operator asks about all tenants, where the API has an answer to that; else it is the chosen one. */
+  readonly allTenants?: boolean;
   /** Sent as JSON; a string is sent as it is. */
   readonly body?: unknown;
   readonly query?: Readonly<Record<string, string | number | boolean | null | undefined>>;
@@ -16,17 +18,19 @@ export interface Request {
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** The tenant that an operator looks at; null for the own one of the key. */
+/** The tenant that an operator looks at; null if the key belongs to one. */
 export const tenant = signal<string | null>(null);
 
+/** The tenant whose jobs an operator sees who has named none. */
+export const DEFAULT_TENANT = 'default';
 const TENANT_NAME = 'punctual-tenant';
 
 /** The tenant that was chosen in this tab before the page was loaded again. */
-export function rememberedTenant(): string | null {
-  return sessionStorage.getItem(TENANT_NAME);
+export function rememberedTenant(): string {
+  return sessionStorage.getItem(TENANT_NAME) ?? DEFAULT_TENANT;
 }
 
-/** Has all requests ask for a tenant. */
+/** Has all requests ask for a tenant; null forgets what was chosen. */
 export function chooseTenant(name: string | null): void {
   if (name === null) sessionStorage.removeItem(TENANT_NAME);
   else sessionStorage.setItem(TENANT_NAME, name);
@@ -56,9 +60,9 @@ export function requestUrl(path: string, query: Request['query'] = {}): URL {
 }
 
 /** The headers that every request has. */
-export function requestHeaders(method: Method): Record<string, string> {
+export function requestHeaders(method: Method, allTenants = false): Record<string, string> {
   return {
-    ...(tenant.value !== null && { 'punctual-tenant': tenant.value }),
+    ...(tenant.value !== null && !allTenants && { 'punctual-tenant': tenant.value }),
     // Pages of other origins cannot send this header, so the node knows that the page of its own asks.
     ...(method !== 'GET' && { 'punctual-dashboard': '1' }),
   };
@@ -66,12 +70,12 @@ export function requestHeaders(method: Method): Record<string, string> {
 
 /** Sends a request and answers with its response; throws a `Problem` if the API refuses. */
 export async function send(method: Method, path: string, request: Request = {}): Promise<Response> {
-  const { body, query, headers, signal: broken } = request;
+  const { body, query, headers, allTenants, signal: broken } = request;
   const response = await fetch(requestUrl(path, query), {
     method,
     credentials: 'same-origin',
     headers: {
-      ...requestHeaders(method),
+      ...requestHeaders(method, allTenants),
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...headers,
     },

@@ -29,6 +29,8 @@ export interface Freshness {
   readonly about?: string;
   /** The shortest time between two reads because of events; default 2 s. */
   readonly atMostEveryMs?: number;
+  /** Whether an operator is shown all tenants. */
+  readonly allTenants?: boolean;
   /** Whether numbers must stay as they are written, for payloads and results. */
   readonly isExact?: boolean;
   /** Read again after so long also without events, for what passes with time. */
@@ -36,6 +38,8 @@ export interface Freshness {
 }
 
 const AT_MOST_EVERY_MS = 2_000;
+/** What is younger is not read again because one more part of the page shows it. */
+const FRESH_MS = 1_000;
 /** How long something is kept for whoever comes back to it. */
 const LINGER_MS = 60_000;
 const MOST_KEPT = 100;
@@ -55,19 +59,27 @@ class SharedResource<T> implements Resource<T> {
 
   constructor(
     private readonly path: string,
+    private readonly allTenants: boolean,
     private readonly ask: (path: string, request: Request) => Promise<T>,
   ) {}
+
+  get isUsed(): boolean {
+    return this.users.size > 0;
+  }
 
   get isKept(): boolean {
     return this.users.size > 0 || performance.now() - this.leftAt < LINGER_MS;
   }
 
   refresh = (): Promise<void> => {
-    this.reading ??= this.read().finally(() => {
+    if (this.reading !== null) return this.reading;
+    const reading = this.read().finally(() => {
+      if (this.reading !== reading) return;
       this.reading = null;
       this.plan();
     });
-    return this.reading;
+    this.reading = reading;
+    return reading;
   };
 
   /** Keeps it fresh until the returned function is called. */
@@ -75,7 +87,8 @@ class SharedResource<T> implements Resource<T> {
     this.users.add(freshness);
     if (this.users.size === 1) this.start();
     else this.listen(freshness);
-    void this.refresh();
+    if (performance.now() - this.readAt > FRESH_MS || this.data.value === undefined) void this.refresh();
+    else this.plan();
     return () => {
       this.users.delete(freshness);
       if (this.users.size === 0) this.stop();
@@ -93,6 +106,7 @@ class SharedResource<T> implements Resource<T> {
     for (const stop of this.stops) stop();
     this.stops = [];
     this.broken.abort();
+    this.reading = null;
     this.leftAt = performance.now();
   }
 
@@ -111,6 +125,8 @@ class SharedResource<T> implements Resource<T> {
   private plan(): void {
     clearTimeout(this.timer);
     if (this.users.size === 0 || this.reading || !isVisible.value) return;
+    // Who is not signed in, or may not read it, does not become so by asking again.
+    if (this.problem.value?.status === 401 || this.problem.value?.status === 403) return;
     let least = Number.POSITIVE_INFINITY;
     let every = Number.POSITIVE_INFINITY;
     for (const { atMostEveryMs = AT_MOST_EVERY_MS, everyMs = every } of this.users) {
@@ -130,7 +146,7 @@ class SharedResource<T> implements Resource<T> {
     this.isLoading.value = true;
     this.readAt = performance.now();
     try {
-      this.data.value = await this.ask(this.path, { signal: broken });
+      this.data.value = await this.ask(this.path, { signal: broken, allTenants: this.allTenants });
       this.problem.value = null;
     } catch (error) {
       const problem = asProblem(error);
@@ -138,7 +154,7 @@ class SharedResource<T> implements Resource<T> {
       // Where nothing else calls for another try, the node may be back.
       if (problem?.code === 'UNREACHABLE' || (problem?.status ?? 0) >= 500) this.isStale = true;
     } finally {
-      this.isLoading.value = false;
+      if (!broken.aborted) this.isLoading.value = false;
     }
   }
 }
@@ -153,9 +169,9 @@ function mayBeAbout({ events, isPartial, isReset }: Batch, about: string): boole
 
 const kept = new Map<string, SharedResource<unknown>>();
 
-function resourceAt<T>(path: string, isExact: boolean): SharedResource<T> {
-  const key = `${tenant.value ?? ''} ${path} ${isExact}`;
-  const found = kept.get(key) ?? new SharedResource<unknown>(path, isExact ? getExactly : get);
+function resourceAt<T>(path: string, isExact: boolean, allTenants: boolean): SharedResource<T> {
+  const key = `${allTenants ? '*' : (tenant.value ?? '')} ${path} ${isExact}`;
+  const found = kept.get(key) ?? new SharedResource<unknown>(path, allTenants, isExact ? getExactly : get);
   // The newest is last, so that the first ones are the least wanted.
   kept.delete(key);
   kept.set(key, found);
@@ -164,6 +180,11 @@ function resourceAt<T>(path: string, isExact: boolean): SharedResource<T> {
     if (!each.isKept) kept.delete(name);
   }
   return found as SharedResource<T>;
+}
+
+/** Reads everything that is shown again, because somebody has signed in again. */
+export function readAgain(): void {
+  for (const resource of kept.values()) if (resource.isUsed) void resource.refresh();
 }
 
 /** Forgets everything that was read, because somebody else looks now. */
@@ -180,10 +201,10 @@ const NOTHING: Resource<never> = {
 
 /** Reads what is at a path of the API and keeps it fresh while it is shown; null reads nothing. */
 export function useResource<T>(path: string | null, freshness: Freshness = {}): Resource<T> {
-  const { about, atMostEveryMs, everyMs, isExact = false } = freshness;
+  const { about, atMostEveryMs, everyMs, isExact = false, allTenants = false } = freshness;
   const resource = useMemo(
-    () => (path === null ? null : resourceAt<T>(path, isExact)),
-    [path, isExact, tenant.value],
+    () => (path === null ? null : resourceAt<T>(path, isExact, allTenants)),
+    [path, isExact, allTenants, tenant.value],
   );
   const events = freshness.events?.join();
   useEffect(

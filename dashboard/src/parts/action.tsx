@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { KeyScope } from '../../../src/core/access.js';
-import { call, type Method, requestUrl, tenant } from '../api/client.js';
+import { call, DEFAULT_TENANT, type Method, requestUrl, tenant } from '../api/client.js';
 import { asProblem } from '../api/problem.js';
 import { may } from '../api/session.js';
 import { confirm, type Question } from './confirm.js';
@@ -75,7 +75,9 @@ export function curlText({ method, path, body }: Omit<Shown, 'cli'>): string {
 
 /** The command of the program that does the same. */
 export function cliText({ cli }: Pick<Shown, 'cli'>): string {
-  return tenant.value === null ? cli : `${cli} --tenant ${quoted(tenant.value)}`;
+  return tenant.value === null || tenant.value === DEFAULT_TENANT
+    ? cli
+    : `${cli} --tenant ${quoted(tenant.value)}`;
 }
 
 /** The two ways to do or read something without the page, for the clipboard. */

@@ -13,6 +13,8 @@ export interface Series {
   readonly colour: string;
   /** Whether the area below the line is filled. */
   readonly isFilled?: boolean;
+  /** Whether each value is a point, for what is not known at every moment: a line needs two of them. */
+  readonly hasPoints?: boolean;
 }
 
 interface ChartProps {
@@ -30,7 +32,8 @@ interface ChartProps {
   readonly isLogarithmic?: boolean;
 }
 
-const AXIS_WIDTH_PX = 56;
+const AXIS_WIDTH_PX = 52;
+const TIMES_HEIGHT_PX = 24;
 
 /** Lines over time. What it draws with comes with the first chart that is shown. */
 export function Chart(props: ChartProps) {
@@ -81,7 +84,8 @@ export function Chart(props: ChartProps) {
       <figcaption class="chart-legend">
         {series.map(({ name, values, colour }) => (
           <span key={name}>
-            <LegendMark colour={colour} /> {name} <b>{valueText(values, at, format)}</b>
+            <LegendMark colour={colour} /> {name}{' '}
+            {(at !== null || !props.areBars) && <b>{valueText(values, at, format)}</b>}
           </span>
         ))}
       </figcaption>
@@ -141,26 +145,34 @@ function optionsOf(
         : { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] },
     },
     axes: [
-      { ...axis, values: timeLabels },
+      { ...axis, size: TIMES_HEIGHT_PX, values: timeLabels },
       {
         ...axis,
         size: AXIS_WIDTH_PX,
+        ...(isLogarithmic && { splits: (_, __, least, most) => powersOfTen(least, most) }),
         values: (_, values) => values.map((value) => (value === null ? '' : format(value))),
       },
     ],
     series: [
       {},
-      ...series.map(({ name, colour, isFilled = false }) => ({
+      ...series.map(({ name, colour, isFilled = false, hasPoints = false }) => ({
         label: name,
         stroke: () => colours().of(colour),
         width: areBars ? 0 : 1.5,
-        points: { show: false },
+        points: { show: hasPoints, size: 4, fill: () => colours().of(colour) },
         ...((isFilled || areBars) && { fill: () => colours().of(colour) + (areBars ? '' : '22') }),
         ...(bars && { paths: bars }),
       })),
     ],
     hooks: { setCursor: [(self) => onCursor(self.cursor.idx ?? null)] },
   };
+}
+
+/** The lines of a logarithmic scale: all that lie between are not worth one. */
+function powersOfTen(least: number, most: number): number[] {
+  const powers = [];
+  for (let power = 10 ** Math.floor(Math.log10(least)); power <= most; power *= 10) powers.push(power);
+  return powers;
 }
 
 const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });

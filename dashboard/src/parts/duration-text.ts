@@ -11,7 +11,7 @@ const UNITS = [
 export function durationText(ms: number): string {
   if (ms < 0) return `−${durationText(-ms)}`;
   if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 9_950) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 9_950) return `${(ms / 1_000).toFixed(1).replace(/\.0$/, '')} s`;
   const seconds = Math.round(ms / 1_000) * 1_000;
   const first = UNITS.findIndex(([, size]) => seconds >= size);
   const [unit, size] = UNITS[first]!;

@@ -1,5 +1,6 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { tenant } from '../api/client.js';
+import { readAgain } from '../api/resource.js';
 import { session } from '../api/session.js';
 import { startLive } from '../live/live.js';
 import { ConfirmDialog } from '../parts/confirm.js';
@@ -24,6 +25,11 @@ export function Shell({ isCovered }: ShellProps) {
   const shown = path.value;
   useEffect(() => setMenuOpen(false), [shown]);
   useLive(isCovered);
+  const wasCovered = useRef(isCovered);
+  useEffect(() => {
+    if (wasCovered.current && !isCovered) readAgain();
+    wasCovered.current = isCovered;
+  }, [isCovered]);
   return (
     <div class="shell" inert={isCovered}>
       {/* biome-ignore lint/a11y/useValidAnchor: it leads to a place of this page, which the base address would lead away from */}

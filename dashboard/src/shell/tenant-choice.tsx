@@ -1,5 +1,5 @@
 import type { Page, TenantView } from '../../../src/core/wire.js';
-import { chooseTenant, tenant } from '../api/client.js';
+import { chooseTenant, DEFAULT_TENANT, tenant } from '../api/client.js';
 import { useResource } from '../api/resource.js';
 import { session } from '../api/session.js';
 
@@ -15,16 +15,16 @@ export function TenantChoice() {
   );
 }
 
-const DEFAULT = 'default';
-
 function Choice() {
   const { data } = useResource<Page<TenantView>>('/v1/tenants?limit=1000', { events: ['leader.elected'] });
-  const chosen = tenant.value ?? DEFAULT;
-  const names = [...new Set([chosen, ...(data.value?.data.map(({ id }) => id) ?? [])])].sort();
+  const chosen = tenant.value ?? DEFAULT_TENANT;
+  const names = [
+    ...new Set([DEFAULT_TENANT, chosen, ...(data.value?.data.map(({ id }) => id) ?? [])]),
+  ].sort();
   return (
     <label class="top-tenant">
       <span class="visually-hidden">Tenant</span>
-      <select value={chosen} onChange={({ currentTarget }) => choose(currentTarget.value)}>
+      <select value={chosen} onChange={({ currentTarget }) => chooseTenant(currentTarget.value)}>
         {names.map((name) => (
           <option key={name} value={name}>
             {name}
@@ -33,8 +33,4 @@ function Choice() {
       </select>
     </label>
   );
-}
-
-function choose(name: string): void {
-  chooseTenant(name === DEFAULT ? null : name);
 }
