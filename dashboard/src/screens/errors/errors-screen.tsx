@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ErrorGroupsView, ErrorGroupView } from '../../../../src/core/wire.js';
 import { type Resource, useResource } from '../../api/resource.js';
 import { CopyAs, quoted } from '../../parts/action.js';
+import { Choice } from '../../parts/choice.js';
 import { plural } from '../../parts/duration-text.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { ScreenTop } from '../../parts/panel.js';
@@ -53,18 +54,12 @@ function Filters({ asked }: { readonly asked: Asked }) {
   const { since = USUAL_WINDOW } = asked;
   return (
     <div class="errors-bar">
-      <fieldset class="choice" aria-label="How far back">
-        {WINDOWS.map(([value, words]) => (
-          <button
-            key={value}
-            type="button"
-            aria-pressed={value === since}
-            onClick={() => setQuery({ since: value === USUAL_WINDOW ? null : value })}
-          >
-            {words}
-          </button>
-        ))}
-      </fieldset>
+      <Choice<string>
+        label="How far back"
+        options={WINDOWS}
+        chosen={since}
+        onChoose={(value) => setQuery({ since: value === USUAL_WINDOW ? null : value })}
+      />
       <NameFilter name="task" value={asked.task ?? ''} />
       <NameFilter name="queue" value={asked.queue ?? ''} />
     </div>

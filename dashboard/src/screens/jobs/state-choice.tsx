@@ -1,14 +1,15 @@
+import { Choice } from '../../parts/choice.js';
 import type { JobFilter } from './job-filter.js';
 
 /** The states that are looked for most. */
-const CHOICES: readonly (readonly [title: string, state: string | undefined])[] = [
-  ['All', undefined],
-  ['Waiting', 'pending,blocked'],
-  ['Running', 'running'],
-  ['Succeeded', 'succeeded'],
-  ['Failed', 'failed'],
-  ['Cancelled', 'cancelled'],
-];
+const CHOICES = [
+  ['', 'All'],
+  ['pending,blocked', 'Waiting'],
+  ['running', 'Running'],
+  ['succeeded', 'Succeeded'],
+  ['failed', 'Failed'],
+  ['cancelled', 'Cancelled'],
+] as const;
 
 interface StateChoiceProps {
   readonly filter: JobFilter;
@@ -17,23 +18,18 @@ interface StateChoiceProps {
 
 /** One click for the state; the other filters stay. */
 export function StateChoice({ filter, onChange }: StateChoiceProps) {
-  const { state: now, ...rest } = filter;
+  const { state: now = '', ...rest } = filter;
+  const chosen = CHOICES.find(([states]) => sorted(states) === sorted(now))?.[0] ?? now;
   return (
-    <fieldset class="choice" aria-label="State">
-      {CHOICES.map(([title, state]) => (
-        <button
-          key={title}
-          type="button"
-          aria-pressed={sorted(state) === sorted(now)}
-          onClick={() => onChange(state === undefined ? rest : { state, ...rest })}
-        >
-          {title}
-        </button>
-      ))}
-    </fieldset>
+    <Choice<string>
+      label="State"
+      options={CHOICES}
+      chosen={chosen}
+      onChoose={(state) => onChange(state === '' ? rest : { state, ...rest })}
+    />
   );
 }
 
-function sorted(states: string | undefined): string | undefined {
-  return states?.split(',').sort().join();
+function sorted(states: string): string {
+  return states.split(',').sort().join();
 }

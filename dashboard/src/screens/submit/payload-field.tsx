@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { parseExactly } from '../../api/exact-json.js';
 import type { Problem } from '../../api/problem.js';
+import { Choice } from '../../parts/choice.js';
 import { Field, fieldProblem } from '../../parts/field.js';
 import { jsonMistake, jsonText } from '../jobs/json-text.js';
 import { SchemaForm } from './schema-form.js';
@@ -15,6 +16,11 @@ interface PayloadFieldProps {
   readonly label: string;
 }
 
+const WAYS = [
+  ['form', 'Form'],
+  ['json', 'JSON'],
+] as const;
+
 /** The payload: a form if the task says what it looks like, and always as JSON. */
 export function PayloadField({ text, onChange, schema, problem, label }: PayloadFieldProps) {
   const [wantsJson, setWantsJson] = useState(false);
@@ -27,20 +33,13 @@ export function PayloadField({ text, onChange, schema, problem, label }: Payload
   };
   return (
     <div class="submit-payload">
-      {shape !== null && (
-        <fieldset class="choice" aria-label="How to write the payload">
-          <button
-            type="button"
-            aria-pressed={isForm}
-            disabled={value === null}
-            onClick={() => setWantsJson(false)}
-          >
-            Form
-          </button>
-          <button type="button" aria-pressed={!isForm} onClick={() => setWantsJson(true)}>
-            JSON
-          </button>
-        </fieldset>
+      {shape !== null && value !== null && (
+        <Choice
+          label="How to write the payload"
+          options={WAYS}
+          chosen={isForm ? 'form' : 'json'}
+          onChoose={(way) => setWantsJson(way === 'json')}
+        />
       )}
       {isForm ? (
         <>

@@ -1,3 +1,4 @@
+import { Choice } from '../../parts/choice.js';
 import { Field, fieldProblem } from '../../parts/field.js';
 import { type Draft, mistakesOf } from './draft.js';
 import type { FieldsProps } from './fields.js';
@@ -19,18 +20,7 @@ interface WorkFieldsProps extends FieldsProps {
 export function WorkFields({ draft, onChange, problem, tasks, description }: WorkFieldsProps) {
   return (
     <>
-      <fieldset class="choice" aria-label="What runs">
-        {KINDS.map(([kind, words]) => (
-          <button
-            key={kind}
-            type="button"
-            aria-pressed={draft.kind === kind}
-            onClick={() => onChange({ kind })}
-          >
-            {words}
-          </button>
-        ))}
-      </fieldset>
+      <Choice label="What runs" options={KINDS} chosen={draft.kind} onChoose={(kind) => onChange({ kind })} />
       {draft.kind === 'task' && (
         <>
           <Field
