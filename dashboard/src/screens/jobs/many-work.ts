@@ -19,6 +19,10 @@ type Phase = 'counting' | 'counted' | 'working' | 'stopped' | 'broken' | 'done';
 
 /** A dry run counts in parts, too; with so many jobs, how many more there are makes no difference. */
 const MOST_COUNTED = 2_000_000;
+/** Parts grow or shrink so that one takes about so long: to show how far it is, and to stop soon. */
+const PART_MS = 400;
+const LEAST_PART = 250;
+const MOST_PART = 10_000;
 /** Jobs that were not changed, of which so many are shown. */
 const MOST_REFUSED = 100;
 
@@ -36,6 +40,7 @@ export class ManyWork {
   readonly problem = signal<Problem | null>(null);
   private after: string | null = null;
   private isStopping = false;
+  private part = LEAST_PART;
 
   constructor(
     readonly verb: ManyVerb,
@@ -73,7 +78,7 @@ export class ManyWork {
     if (this.after === null) this.forgetRefused();
     try {
       do {
-        const answer: ManyJobsAnswer = await this.ask(this.after === null ? {} : { after: this.after });
+        const answer = await this.changePart();
         this.tried.value += answer.matched;
         this.changed.value += answer.changed;
         this.note(answer.refused);
@@ -88,6 +93,17 @@ export class ManyWork {
   /** Ends after the part that is under way. */
   stop(): void {
     this.isStopping = true;
+  }
+
+  private async changePart(): Promise<ManyJobsAnswer> {
+    const begin = performance.now();
+    const { after } = this;
+    const answer = await this.ask({ limit: this.part, ...(after !== null && { after }) });
+    const isQuick = performance.now() - begin < PART_MS;
+    this.part = isQuick
+      ? Math.min(MOST_PART, 2 * this.part)
+      : Math.max(LEAST_PART, Math.floor(this.part / 2));
+    return answer;
   }
 
   private ask(rest: Partial<ManyJobsRequest>): Promise<ManyJobsAnswer> {

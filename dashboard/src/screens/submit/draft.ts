@@ -83,7 +83,7 @@ export function bodyOf(draft: Draft): string {
   ];
   return objectOf([
     ...workOf(draft),
-    ...part('payload', draft.payload, draft.payload.trim()),
+    ...part('payload', draft.payload, onOneLine(draft.payload)),
     ...part('queue', draft.queue),
     ...number('priority', draft.priority),
     ...(draft.when === 'delay' ? part('delay', draft.delay) : []),
@@ -101,10 +101,15 @@ export function bodyOf(draft: Draft): string {
   ]);
 }
 
+/** JSON without its line breaks, which stand between values only. */
+function onOneLine(json: string): string {
+  return json.trim().replace(/\s*\n\s*/g, ' ');
+}
+
 function workOf(draft: Draft): Parts {
   const { kind, task, method, url, headers, target } = draft;
   if (kind === 'task') return part('task', task);
-  if (kind === 'other') return part('target', target, target.trim());
+  if (kind === 'other') return part('target', target, onOneLine(target));
   const more = target.trim() === '' ? [] : Object.entries(JSON.parse(target) as object);
   return [
     [
