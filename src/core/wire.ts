@@ -112,6 +112,8 @@ export interface Assignment {
   readonly queue: string;
   readonly target: Target;
   readonly payload: unknown;
+  /** For http targets, the payload as it was submitted, if it holds numbers that JavaScript would not read exactly. */
+  readonly payloadText?: string;
   readonly attempt: number;
   readonly fence: number;
   readonly epoch: number;

@@ -44,6 +44,8 @@ export async function explainGang(state: LeaderState, gang: Gang): Promise<GangR
   if (lack.kind === 'rate') {
     const now = state.clock.steady();
     for (const origin of survey.originsOf(gang)) {
+      // A batch gets its slots all or nothing.
+      if (origin.holdAt(now)?.kind === 'slots') continue;
       const held = explainOrigin(origin, now, (at) => state.onDatabaseClock(at));
       if (held)
         return { waitingFor: 'origin', detail: held.detail, figures: { ...held.figures, ...figures } };

@@ -24,6 +24,10 @@ export function explainOrigin(
     const detail = `As many calls to ${name} are running as its limit allows.`;
     return { detail, figures: { ...basic, limit: concurrency } };
   }
+  if (hold.kind === 'slots') {
+    const detail = `The calls to ${name} that are running take up half of the workers' slots; the others are for other origins.`;
+    return { detail, figures: { ...basic, limit: origin.mostOfSlots } };
+  }
   const failures = { consecutiveFailures: circuit.failures };
   const broken = `The circuit of ${name} is open after ${circuit.failures} failures in a row`;
   if (hold.kind === 'probe') {

@@ -57,8 +57,7 @@ export class Visit {
     visit.watch(visit.page);
     const code = key === null ? null : await signInCode(node, key);
     await visit.page.goto(`${root}${path}${code === null ? '' : `#code=${code}`}`);
-    if (code !== null)
-      await visit.page.getByRole('navigation', { name: 'Screens' }).waitFor({ state: 'attached' });
+    if (code !== null) await visit.page.locator('#navigation').waitFor({ state: 'attached' });
     return visit;
   }
 

@@ -3,6 +3,7 @@ import type { KeyScope } from '../../../src/core/access.js';
 import type { Session } from '../../../src/core/session.js';
 import { call, chooseTenant, rememberedTenant, tenant, whenSessionEnds } from './client.js';
 import { Problem } from './problem.js';
+import { forgetResources } from './resource.js';
 
 /** Who is signed in. The session itself is in a cookie that this page cannot read. */
 
@@ -29,7 +30,11 @@ whenSessionEnds(() => {
 
 function enter(found: Session): void {
   const before = lastSession.value;
-  if (before && before.keyId !== found.keyId) chooseTenant(null);
+  if (before && (before.keyId !== found.keyId || before.tenant !== found.tenant)) {
+    // Nothing that was read for one may be shown to another, not even until it has been read again.
+    forgetResources();
+    chooseTenant(null);
+  }
   tenant.value = found.operator ? rememberedTenant() : null;
   lastSession.value = found;
   state.value = { kind: 'signed-in', session: found };
@@ -43,6 +48,7 @@ export async function signIn(credential: { key: string } | { code: string }): Pr
 /** Has the browser forget the session. */
 export async function signOut(): Promise<void> {
   await call('DELETE', '/v1/session');
+  forgetResources();
   lastSession.value = null;
   chooseTenant(null);
   state.value = { kind: 'signed-out', reason: 'left' };

@@ -56,7 +56,9 @@ export function addMessages(messages: readonly LiveMessage[]): void {
       for (const [type, count] of Object.entries(message.sum.events)) addCount(type, count);
     }
   }
-  plan(BATCH_MS);
+  // Another leader is told at once: whatever is shown may be wrong.
+  if (isReset) tell();
+  else plan(BATCH_MS);
 }
 
 function addEvent(event: PunctualEvent): void {
@@ -70,14 +72,14 @@ function addCount(type: string, count: number): void {
 }
 
 function plan(ms: number): void {
-  if (isPlanned || (counts.size === 0 && !isReset)) return;
+  if (isPlanned) return;
   isPlanned = true;
   setTimeout(tell, ms);
 }
 
 function tell(): void {
   isPlanned = false;
-  if (!isVisible.value) return;
+  if (!isVisible.value || (counts.size === 0 && !isReset)) return;
   const batch = { events, counts, isPartial, isReset };
   events = [];
   counts = new Map();

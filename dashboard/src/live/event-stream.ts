@@ -7,8 +7,10 @@ import { type LiveMessage, MessageReader } from './messages.js';
 const SAMPLE = 200;
 /** A stream says something every 15 seconds; after this silence it is taken for dead. */
 const SILENCE_MS = 40_000;
+/** A node waits five seconds for the leader before it answers. */
+const OPENING_MS = 8_000;
 const FIRST_PAUSE_MS = 250;
-const LONGEST_PAUSE_MS = 10_000;
+const LONGEST_PAUSE_MS = 5_000;
 
 /** What the stream tells whoever opened it. */
 export interface StreamListener {
@@ -48,11 +50,11 @@ async function readOnce(
 ): Promise<boolean> {
   const silent = new AbortController();
   let alarm: number | undefined;
-  const stillThere = () => {
+  const stillThere = (forMs = SILENCE_MS) => {
     clearTimeout(alarm);
-    alarm = window.setTimeout(() => silent.abort(), SILENCE_MS);
+    alarm = window.setTimeout(() => silent.abort(), forMs);
   };
-  stillThere();
+  stillThere(OPENING_MS);
   try {
     const lastId = listener.lastId();
     const response = await fetch(requestUrl('/v1/events', { sample: SAMPLE }), {
@@ -61,6 +63,7 @@ async function readOnce(
     });
     if (response.status === 401) noteSignedOut();
     if (!response.ok || !response.body) return false;
+    stillThere();
     listener.connected(true);
     const messages = new MessageReader();
     const decoder = new TextDecoder();

@@ -25,6 +25,8 @@ interface ChartProps {
   readonly series: readonly Series[];
   /** How a value is written at the axis and in the legend. */
   readonly format: (value: number) => string;
+  /** The same where there is less room; default `format`. */
+  readonly axisFormat?: (value: number) => string;
   readonly heightPx?: number;
   /** Whether the values are drawn as bars. */
   readonly areBars?: boolean;
@@ -120,7 +122,7 @@ function dataOf({ times, series }: ChartProps): uPlot.AlignedData {
 
 function optionsOf(
   Plot: typeof uPlot,
-  { series, format, areBars = false, isLogarithmic = false }: ChartProps,
+  { series, format, axisFormat = format, areBars = false, isLogarithmic = false }: ChartProps,
   width: number,
   height: number,
   onCursor: (at: number | null) => void,
@@ -150,7 +152,7 @@ function optionsOf(
         ...axis,
         size: AXIS_WIDTH_PX,
         ...(isLogarithmic && { splits: (_, __, least, most) => powersOfTen(least, most) }),
-        values: (_, values) => values.map((value) => (value === null ? '' : format(value))),
+        values: (_, values) => values.map((value) => (value === null ? '' : axisFormat(value))),
       },
     ],
     series: [

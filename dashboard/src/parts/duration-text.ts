@@ -21,6 +21,11 @@ export function durationText(ms: number): string {
   return rest === 0 ? `${whole} ${unit}` : `${whole} ${unit} ${rest} ${next![0]}`;
 }
 
+/** A duration with its largest unit only, for where there is little room. */
+export function shortDurationText(ms: number): string {
+  return durationText(ms).split(' ').slice(0, 2).join(' ');
+}
+
 const WHOLE = new Intl.NumberFormat('en-US');
 const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 

@@ -1,5 +1,4 @@
 import { useEffect } from 'preact/hooks';
-import { forgetResources } from '../api/resource.js';
 import { findSession, lastSession, sessionState, signIn, takeCode } from '../api/session.js';
 import { Shell } from './shell.js';
 import { beginning, SignIn } from './sign-in.js';
@@ -27,7 +26,6 @@ export function App() {
   }, []);
   const who = lastSession.value;
   const owner = who ? `${who.keyId} ${who.tenant}` : null;
-  useEffect(() => forgetResources, [owner]);
   const isIn = sessionState.value.kind === 'signed-in';
   return (
     <>

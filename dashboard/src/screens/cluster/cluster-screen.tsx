@@ -93,7 +93,6 @@ function Leader({ shard }: { readonly shard: ClusterView['shards'][number] }) {
         ['Leader', shard.leader ?? <StateBadge state="dead" text="none" />],
         ['Epoch', <span class="figure">{countText(shard.epoch)}</span>],
         ['Terms', <span class="figure">{countText(shard.terms)}</span>],
-        ['Lease ends', shard.leader === null ? null : <Moment at={shard.expiresAt} />],
       ]}
     />
   );
@@ -149,7 +148,6 @@ function NodeFigures() {
               `${countText(data.jobsSubmitted)} submitted, ${countText(data.jobsCompleted)} succeeded`,
             ],
             ['Failed', `${plural(data.jobsFailed, 'job')}, ${plural(data.jobsRetried, 'retry', 'retries')}`],
-            ['Elections', countText(data.leaderElections)],
             ['Fenced off', `${plural(data.staleCompletions + data.staleFailures, 'late report')}`],
             ['Start delay', percentiles(data.lateness)],
             ['Event loop', data.node && `${percentiles(data.node.loopDelay)} at ${data.node.id}`],

@@ -44,7 +44,7 @@ export const useWorkers = () =>
 export const useCluster = () =>
   useResource<ClusterView>('/v1/cluster', {
     events: ['leader.elected'],
-    atMostEveryMs: 300,
+    atMostEveryMs: 100,
     everyMs: 15 * SECOND_MS,
   });
 

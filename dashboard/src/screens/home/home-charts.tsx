@@ -2,7 +2,7 @@ import type { StatsView } from '../../../../src/core/wire.js';
 import { nodeTime } from '../../api/client.js';
 import { Chart } from '../../parts/chart.js';
 import { Choice } from '../../parts/choice.js';
-import { durationText, shortCountText } from '../../parts/duration-text.js';
+import { durationText, shortCountText, shortDurationText } from '../../parts/duration-text.js';
 import { Panel } from '../../parts/panel.js';
 import { query, setQuery } from '../../routing/location.js';
 import { useStats } from './figures.js';
@@ -94,6 +94,7 @@ function StartDelay({ stats, range }: RangeProps) {
       label="Milliseconds between due time and start"
       times={times}
       format={durationText}
+      axisFormat={shortDurationText}
       isLogarithmic
       series={[
         { name: 'p50', colour: '--chart-1', values: of('p50Ms'), hasPoints: true },

@@ -1,6 +1,6 @@
 import type { QueueHistoryView, QueueView } from '../../../../src/core/wire.js';
 import { useResource } from '../../api/resource.js';
-import { countText, durationText } from '../../parts/duration-text.js';
+import { countText, shortDurationText } from '../../parts/duration-text.js';
 import { Panel } from '../../parts/panel.js';
 import { Sparkline } from '../../parts/sparkline.js';
 import { StateBadge } from '../../parts/state-badge.js';
@@ -86,7 +86,9 @@ function QueueRow({ queue }: { readonly queue: QueueView }) {
         {countText(ready)}
         {more && '+'}
       </td>
-      <td class="cell-number queue-oldest">{oldestReadyMs === null ? '–' : durationText(oldestReadyMs)}</td>
+      <td class="cell-number queue-oldest">
+        {oldestReadyMs === null ? '–' : shortDurationText(oldestReadyMs)}
+      </td>
       <td class="queue-line">
         <Sparkline values={ended} label={`${countText(total)} attempts ended in the last hour`} />
       </td>

@@ -51,8 +51,8 @@ export function ChangeDialog({ job, onClose, onChanged }: ChangeDialogProps) {
   };
   return (
     <Dialog title="Change the job" onClose={onClose} isWide>
-      <form class="form" onSubmit={(event) => void save(event)}>
-        <div class="form-row">
+      <form class="fields" onSubmit={(event) => void save(event)}>
+        <div class="fields-row">
           <Field label="Due" problem={fieldProblem(problem, '/runAt')} hint="in your time zone">
             <input
               type="datetime-local"

@@ -44,8 +44,8 @@ export function MoreFields({ task, isOpen, ...props }: MoreFieldsProps) {
   return (
     <details class="submit-more" open={isOpen}>
       <summary>Key, delivery, retries, limits</summary>
-      <div class="form">
-        <div class="form-row">
+      <div class="fields">
+        <div class="fields-row">
           <Line
             {...props}
             name="key"
@@ -68,7 +68,7 @@ export function MoreFields({ task, isOpen, ...props }: MoreFieldsProps) {
             <Line {...props} name="keyWindow" label="Window" pointer="/keyWindow" placeholder="5m" />
           )}
         </div>
-        <div class="form-row">
+        <div class="fields-row">
           <Field label="Delivery" problem={fieldProblem(problem, '/delivery')}>
             <select
               value={draft.delivery}
@@ -94,7 +94,7 @@ export function MoreFields({ task, isOpen, ...props }: MoreFieldsProps) {
             placeholder={timeout ?? '20m'}
           />
         </div>
-        <div class="form-row">
+        <div class="fields-row">
           <Line
             {...props}
             name="backoffBase"
@@ -124,7 +124,7 @@ export function MoreFields({ task, isOpen, ...props }: MoreFieldsProps) {
             placeholder={String(retry?.onWorkerLost?.maxAttempts ?? 3)}
           />
         </div>
-        <div class="form-row">
+        <div class="fields-row">
           <Line
             {...props}
             name="concurrencyKey"

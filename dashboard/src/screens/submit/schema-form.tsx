@@ -31,7 +31,7 @@ export function SchemaForm({
     onChange(next === undefined ? rest : { ...fields, [name]: next });
   };
   return (
-    <div class="form">
+    <div class="fields">
       {shape.fields.map((field) => (
         <SchemaField
           key={field.name}

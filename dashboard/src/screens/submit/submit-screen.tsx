@@ -87,7 +87,7 @@ function Form({ first, firstProblem }: { readonly first: Draft; readonly firstPr
   const request = isSendable ? { method: 'POST' as const, path: '/v1/jobs', body: bodyOf(draft) } : null;
   return (
     <div class="submit">
-      <form class="form card" aria-label="The job" onSubmit={(event) => void submit(event)}>
+      <form class="fields card" aria-label="The job" onSubmit={(event) => void submit(event)}>
         <WorkFields
           {...props}
           tasks={[

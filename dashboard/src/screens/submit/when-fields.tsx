@@ -14,7 +14,7 @@ interface WhenFieldsProps extends FieldsProps {
 export function WhenFields({ draft, onChange, problem, queues, task }: WhenFieldsProps) {
   const usual = task?.priority ?? 5;
   return (
-    <div class="form-row">
+    <div class="fields-row">
       <Field label="Queue" problem={fieldProblem(problem, '/queue')}>
         <input
           type="text"
