@@ -7,6 +7,7 @@ import type { Page, Why } from '../core/wire.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { addErrorsCommand } from './figure-commands.js';
+import { addChangeCommand } from './job-change.js';
 import { addFilterOptions, filterOf, type JobFilterValues } from './job-filters.js';
 import { addLogsCommand, followJob, readJob, requireSuccess, stateText } from './job-follow.js';
 import { addSubmitCommand } from './job-submit.js';
@@ -25,6 +26,7 @@ export function addJobCommands(program: Command, cli: Cli): void {
   addWatchCommand(job, cli);
   addWhyCommand(job, cli);
   addErrorsCommand(job, cli);
+  addChangeCommand(job, cli);
   addSteerCommands(job, cli);
   addRedriveCommand(job, cli);
   addLogsCommand(job, cli);
