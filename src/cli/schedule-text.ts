@@ -1,7 +1,7 @@
 import { humanDuration } from '../core/duration.js';
 import type { Style } from '../core/paint.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
-import { json, STATE_STYLES } from './job-text.js';
+import { json, STATE_STYLES, targetText } from './job-text.js';
 import { type Cell, type Column, type Output, plural, relativeTime } from './output.js';
 import { pausesOf } from './task-text.js';
 
@@ -49,7 +49,7 @@ function whenOf(schedule: ScheduleView): string {
 function runsOf({ task, target, workflow, batch }: ScheduleView): string {
   if (workflow !== undefined) return `workflow ${workflow}`;
   if (batch !== undefined) return `batch of ${plural(batch.jobs.length, 'job')}`;
-  return task ?? target?.type ?? '-';
+  return task ?? (target ? targetText(target) : '-');
 }
 
 function catchUpOf({ catchUp = 'latest' }: ScheduleView): string {

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { chromium } from 'playwright-core';
 import type { TestProject } from 'vitest/node';
 import { DASHBOARD_FOLDER } from '../../src/host/page-files.js';
-import { findChromium } from './chromium.js';
+import { startChromium } from './chromium.js';
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -16,14 +15,7 @@ declare module 'vitest' {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (!existsSync(join(DASHBOARD_FOLDER, 'index.html')))
     throw new Error('The dashboard is not built; `npm run build` does it.');
-  const { args, env, ...found } = await findChromium();
-  const server = await chromium.launchServer({
-    ...found,
-    args: [...args],
-    env: { ...(process.env as Record<string, string>), ...env },
-    headless: true,
-    host: '127.0.0.1',
-  });
+  const server = await startChromium();
   project.provide('browserEndpoint', server.wsEndpoint());
   return () => server.close();
 }

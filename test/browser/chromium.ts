@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createBrotliDecompress } from 'node:zlib';
+import { type BrowserServer, chromium } from 'playwright-core';
 
 /**
  * A real Chromium out of an npm package. The package's own starter is not used: its flags switch off the security of the web,
@@ -16,7 +17,7 @@ import { createBrotliDecompress } from 'node:zlib';
 const run = promisify(execFile);
 
 /** What starts a browser. */
-export interface Chromium {
+interface Chromium {
   /** Missing where the Chrome of the machine is used. */
   readonly executablePath?: string;
   readonly channel?: string;
@@ -42,21 +43,31 @@ const QUIET = [
 ];
 
 /** Unpacks Chromium once for each user, and finds out how it can be started here. */
-export async function findChromium(): Promise<Chromium> {
-  // As root there is no sandbox; everywhere else there is one.
-  const args = [...QUIET, ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])];
+async function findChromium(): Promise<Chromium> {
   const own = process.env[OWN_BROWSER];
-  if (own) return { executablePath: own, args, env: {} };
-  if (process.platform !== 'linux' || process.arch !== 'x64') return { channel: 'chrome', args, env: {} };
+  if (own) return { executablePath: own, args: QUIET, env: {} };
+  if (process.platform !== 'linux' || process.arch !== 'x64')
+    return { channel: 'chrome', args: QUIET, env: {} };
   const folder = await unpacked();
   const executablePath = join(folder, 'chromium');
   const env = { ...fontSettings(folder), ...(await librarySettings(folder, executablePath)) };
-  return { executablePath, args: [...args, '--no-zygote'].filter((arg) => isNeeded(arg, args)), env };
+  return { executablePath, args: QUIET, env };
 }
 
-/** Without its helper for sandboxes, Chromium starts its processes by itself only if there is no sandbox. */
-function isNeeded(arg: string, args: readonly string[]): boolean {
-  return arg !== '--no-zygote' || args.includes('--no-sandbox');
+/** Starts a browser for whoever has its address. */
+export async function startChromium(): Promise<BrowserServer> {
+  const { args, env, ...found } = await findChromium();
+  const start = (chromiumSandbox: boolean) =>
+    chromium.launchServer({
+      ...{ ...found, chromiumSandbox, headless: true, host: '127.0.0.1' },
+      ...{ args: [...args], env: { ...(process.env as Record<string, string>), ...env } },
+    });
+  // Chromium refuses to run as root with its sandbox, and some systems let nobody else make one.
+  if (process.getuid?.() === 0) return start(false);
+  return start(true).catch((error: Error) => {
+    if (!/sandbox/i.test(error.message)) throw error;
+    return start(false);
+  });
 }
 
 /** The folder with what the package has packed. It is made under another name, so that it is never there in part. */

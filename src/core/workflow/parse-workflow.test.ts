@@ -98,3 +98,35 @@ it('finds the steps of workflows that were read as text, however deep, and leave
   const found = await allSteps(jobs, CONTEXT);
   expect(found.flatMap((step) => (step as { task?: string }).task ?? [])).toEqual(['a', 'c', 'e']);
 });
+
+describe('the body of a call', () => {
+  const call = (body: unknown, more: object = {}) => ({
+    ...{ target: { type: 'http', url: 'https://a.example', body }, after: ['a'] },
+    ...more,
+  });
+  const parse = (step: object, input?: JsonText) =>
+    parseWorkflow({ name: 'w', jobs: { a: { task: 'a' }, b: step }, ...(input && { input }) }, CONTEXT);
+
+  it('is the payload of its step if it refers to results or to the input', async () => {
+    const body = { html: { $from: 'a.result.html' }, to: { $from: 'input' }, key: { $secret: 'k' } };
+    const { steps } = await parse(call(body), json('me'));
+    expect(steps[1]).toMatchObject({
+      payload: '{"html":{"$from":"a.result.html"},"to":"me","key":{"$secret":"k"}}',
+      refers: true,
+      definition: { target: { body } },
+    });
+    const plain = await parse(call({ $from: 'a.result', and: 1 }));
+    expect(plain.steps[1]).toMatchObject({ payload: 'null', refers: false });
+  });
+
+  it.each<[string, object, string]>([
+    ['an unknown step', call([{ $from: 'c.result' }]), '/jobs/b/target/body/0/$from'],
+    ['what is no reference', call({ a: { $from: 'a' } }), '/jobs/b/target/body/a/$from'],
+    ['a payload beside it', call({ a: { $from: 'a.result' } }, { payload: json(1) }), '/jobs/b/payload'],
+  ])('is refused with %s, and says where', async (_, step, pointer) => {
+    expect(await errorOf(parse(step))).toMatchObject({ errors: [{ pointer }] });
+    const { after: __, ...added } = step as { after: unknown };
+    if (pointer.endsWith('/a/$from'))
+      expect(await errorOf(parseAdditions({ b: added }, CONTEXT))).toMatchObject({ errors: [{ pointer }] });
+  });
+});

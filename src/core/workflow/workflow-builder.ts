@@ -287,11 +287,20 @@ class Graph implements WorkflowBuilder, StepSpawner {
     checkRetry('run()', options.retry);
     const { name, after, runIf, ...job } = options;
     const { payload, steps } = writeInput(input, this);
-    const given = task as AnyTaskOrName;
+    const given = this.#withoutReferences(task as AnyTaskOrName, steps);
     const build = () =>
       steps.size > 0 ? buildOpenSubmission(given, payload, job) : buildSubmission(given, payload, job);
     const called = typeof given === 'string' ? given : isCall(given) ? given.type : given.name;
     return this.#add(name, called, { after: this.#edges(after, steps), runIf, build });
+  }
+
+  /** A call whose body holds results, as it is sent; adds the steps that these come from. */
+  #withoutReferences(given: AnyTaskOrName, steps: Set<string>): AnyTaskOrName {
+    if (typeof given !== 'object' || given === null || !isCall(given) || given.body === undefined)
+      return given;
+    const { payload: body, steps: referred } = writeInput(given.body, this);
+    for (const step of referred) steps.add(step);
+    return { ...given, body };
   }
 
   wait<Output>(wait: Duration | EventWait, place: StepPlace = {}): Step<Output> {

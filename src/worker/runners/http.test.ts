@@ -256,6 +256,34 @@ describe('a call', () => {
     expect(scheduler.secretsAsked[0]!.names).toEqual([]);
   });
 
+  it('takes results from the payload where the body of a step refers to them, and looks for no secrets in them', async () => {
+    const { scheduler, receiver, call } = await start();
+    scheduler.secretsKept = { values: { key: 'the-secret' }, signing: [] };
+    const body = {
+      auth: { $secret: 'key' },
+      all: [{ $from: 'a.result' }, { more: { $from: 'input.x', b: 1 } }],
+    };
+    const payload = { auth: { $secret: 'other' }, all: [{ $secret: 'key' }, { more: { $from: 'a', b: 1 } }] };
+    await call({ url: receiver.url, body }, { payload, workflow: 'w', task: null });
+    await call(
+      { url: receiver.url, body: { $from: 'a.result' } },
+      { payload: [1], workflow: 'w', task: null },
+    );
+    // Only steps of workflows have results to refer to, and only those that say their targets themselves.
+    await call({ url: receiver.url, body: { $from: 'a.result' } }, { payload: [1], task: null });
+    await call(
+      { url: receiver.url, body: { $from: 'a.result' } },
+      { payload: [1], workflow: 'w', task: 't' },
+    );
+    expect(receiver.calls.all.map((each) => each.body)).toEqual([
+      '{"auth":"the-secret","all":[{"$secret":"key"},{"more":{"$from":"input.x","b":1}}]}',
+      '[1]',
+      '{"$from":"a.result"}',
+      '{"$from":"a.result"}',
+    ]);
+    expect(scheduler.secretsAsked.flatMap(({ names }) => names)).toEqual(['key']);
+  });
+
   it('fills in secrets at the last moment, asks for them each time, and keeps none of them', async () => {
     const { scheduler, receiver, call } = await start((seen, response) => {
       response.writeHead(seen.path === '/bad' ? 500 : 200, {
@@ -408,10 +436,10 @@ describe('a call', () => {
     for (const delivery of [undefined, 'at-most-once'] as const) {
       const began = performance.now();
       const calls = Array.from({ length: 300 }, () =>
-        failureOf(call({ url: 'http://far.example', timeout: '300ms' }, delivery && { delivery })),
+        failureOf(call({ url: 'http://far.example', timeout: '1s' }, delivery && { delivery })),
       );
       const errors = await Promise.all(calls);
-      expect(performance.now() - began).toBeLessThan(2_000);
+      expect(performance.now() - began).toBeLessThan(5_000);
       expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['HTTP_TIMEOUT']));
       // Those that only waited for their turn say nothing about the origin.
       expect(errors.filter(({ origin }) => origin === undefined).length).toBeLessThanOrEqual(300 - 256);
@@ -420,7 +448,7 @@ describe('a call', () => {
       opening.length = 0;
     }
     // What was given up is of no use to the next call.
-    const next = failureOf(call({ url: 'http://far.example', timeout: '50ms' }));
+    const next = failureOf(call({ url: 'http://far.example', timeout: '1s' }));
     expect(await next).toMatchObject({ origin: { isDown: true } });
     expect(opening).toHaveLength(1);
   });
