@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { call } from '../../api/client.js';
 import { asProblem, type Problem } from '../../api/problem.js';
 import { CopyAs } from '../../parts/action.js';
-import { Choices, TextField } from '../../parts/form.js';
+import { Field, TextField } from '../../parts/form.js';
 import { ScreenTop } from '../../parts/panel.js';
 import { toast } from '../../parts/toasts.js';
 import { goTo } from '../../routing/location.js';
@@ -10,13 +10,11 @@ import { useExpressionWords } from './expression-words.js';
 import { OccurrenceList } from './occurrence-list.js';
 import { type TypedTimes, usePreview } from './use-preview.js';
 
-const KINDS = ['cron', 'every'] as const;
-
 /** A form with a preview of the occurrences. */
 export default function NewScheduleScreen() {
   const [name, setName] = useState('');
   const [task, setTask] = useState('');
-  const [kind, setKind] = useState<(typeof KINDS)[number]>('cron');
+  const [kind, setKind] = useState<'cron' | 'every'>('cron');
   const [cron, setCron] = useState('0 3 * * *');
   const [every, setEvery] = useState('15m');
   const [timezone, setTimezone] = useState(Intl.DateTimeFormat().resolvedOptions().timeZone);
@@ -58,14 +56,18 @@ export default function NewScheduleScreen() {
             isRequired
             {...{ value: task, onChange: setTask, problem, pointer: '/task' }}
           />
-          <Choices
-            legend="Due"
-            all={KINDS}
-            chosen={[kind]}
-            onChange={(chosen) =>
-              setKind(chosen.find((each) => each !== kind) === 'every' ? 'every' : 'cron')
-            }
-          />
+          <Field label="Due">
+            {(attributes) => (
+              <select
+                {...attributes}
+                value={kind}
+                onChange={({ currentTarget }) => setKind(currentTarget.value === 'every' ? 'every' : 'cron')}
+              >
+                <option value="cron">by a cron expression</option>
+                <option value="every">again and again after a time</option>
+              </select>
+            )}
+          </Field>
           {kind === 'cron' ? (
             <div class="field-pair">
               <TextField
