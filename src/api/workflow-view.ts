@@ -71,13 +71,13 @@ export function viewOfNew(workflow: NewWorkflow): Promise<WorkflowText> {
   const { definition, scheduled } = workflow;
   const parents = workflow.steps.map((): number[] => []);
   for (const [i, parent] of edges.parents.entries()) parents[edges.children[i]!]!.push(parent);
-  const steps = workflow.steps.map(
-    (newStep, i): ShownStep => ({
-      ...{ id: newStep.row.id, name: newStep.name, runIf: newStep.runIf, finishedAt: null },
-      ...{ addedBy: null, workflow: null, waitsFor: waitsOfNew(newStep) },
-      ...{ parents: parents[i]!.sort(inOrder), state: newStep.blocked ? 'blocked' : 'pending' },
-    }),
-  );
+  const steps = workflow.steps.map((step, i): ShownStep => {
+    const { name: stepName, row, blocked, runIf } = step;
+    const state = blocked ? 'blocked' : 'pending';
+    const [after, waits] = [parents[i]!.sort(inOrder), waitsOfNew(step)];
+    // biome-ignore format: one line.
+    return { id: row.id, name: stepName, state, runIf, addedBy: null, workflow: null, waitsFor: waits, parents: after, finishedAt: null };
+  });
   const listed: ListedWorkflow = {
     ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
     scheduledAt: maybeTime(scheduled?.occurrence ?? null),
@@ -170,15 +170,23 @@ async function write(
   criticalPath: CriticalPath,
 ): Promise<WorkflowText> {
   const slice = new TimeSlice();
+  const names = steps.map(({ name }) => JSON.stringify(name));
   const texts: string[] = [];
-  for (const [i, { name, parents, added: _, finishedAt, ...rest }] of steps.entries()) {
+  for (const [i, step] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    const after = parents.map((parent) => steps[parent]!.name);
-    const step: WorkflowStepView = { ...rest, after, finishedAt: maybeTime(finishedAt) };
-    texts.push(`${JSON.stringify(name)}:${JSON.stringify(step)}`);
+    texts.push(`${names[i]}:${textOf(step, names)}`);
   }
   const head = JSON.stringify({ ...listed, criticalPath }).slice(0, -1);
   return new WorkflowText(`${head},"jobs":{${texts.join(',')}}}`);
+}
+
+/** The JSON of a `WorkflowStepView`, put together by hand: a workflow may have thousands. */
+function textOf(step: ShownStep, names: readonly string[]): string {
+  const { id, state, runIf, addedBy, workflow, waitsFor: waits, finishedAt } = step;
+  const after = step.parents.map((parent) => names[parent]).join(',');
+  const end = finishedAt === null ? null : `"${time(finishedAt)}"`;
+  const started = workflow === null ? null : `"${workflow}"`;
+  return `{"id":"${id}","state":"${state}","runIf":"${runIf}","addedBy":${JSON.stringify(addedBy)},"workflow":${started},"waitsFor":${JSON.stringify(waits)},"after":[${after}],"finishedAt":${end}}`;
 }
 
 /** Steps that were added to a workflow. */

@@ -98,11 +98,12 @@ export class Workflows {
     this.#ends = new EndWait(transport);
   }
 
+  /** A node in this process answers with nothing but the id. */
   submit(
     submission: WorkflowSubmission | WorkflowStart,
     { key, idempotencyKey }: StartOptions,
     headers?: Headers,
-  ): Promise<Workflow> {
+  ): Promise<Pick<Workflow, 'id'>> {
     return this.#transport.request('POST', '/v1/workflows', {
       body: { ...submission, ...(key !== undefined && { key }) },
       retry: key !== undefined,

@@ -49,6 +49,12 @@ export const EVENT_TYPES = [
 /** The type of an event. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
+/** The type of a message that tells how many events there were, for listeners who ask for a sample. */
+export const SUM = 'sum';
+
+/** The most events of a second that a listener may ask to be told one by one, where it asks for a sample. */
+export const MOST_SAMPLED = 1_000;
+
 /** What every type of one kind begins with. */
 export const EVENT_KINDS = [
   'job',
@@ -63,7 +69,7 @@ export const EVENT_KINDS = [
 /** A kind of events, for filters: `job.*` is every type of jobs. */
 export type EventKind = `${(typeof EVENT_KINDS)[number]}.*`;
 
-/** The name of the ring with the events of all tenants, for operators. No tenant has this name. */
+/** Stands for all tenants: for the events of all of them, which operators hear, and in what is granted for all. No tenant has this name. */
 export const ALL_TENANTS = '*';
 
 /** Something that has happened. Fields that do not apply to its type are missing. */

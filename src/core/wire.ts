@@ -112,6 +112,8 @@ export interface Assignment {
   readonly queue: string;
   readonly target: Target;
   readonly payload: unknown;
+  /** For http targets, the payload as it was submitted, if it holds numbers that JavaScript would not read exactly. */
+  readonly payloadText?: string;
   readonly attempt: number;
   readonly fence: number;
   readonly epoch: number;
@@ -627,6 +629,8 @@ export interface ForecastView {
   readonly slots: number | null;
   /** Slots that can do the most busy minute. */
   readonly slotsWanted: number | null;
+  /** The schedules that are due next, also beyond these minutes, the first of them first; at most ten. */
+  readonly soonest: readonly { readonly tenant: string; readonly schedule: string; readonly at: string }[];
   /** Whether everything was counted; else there is more than shown. */
   readonly complete: boolean;
 }
@@ -660,6 +664,8 @@ export interface WaitingView {
     readonly queues: readonly { readonly queue: string; readonly jobs: number }[];
   }[];
   readonly next: null;
+  /** Jobs that do not wait, but run. */
+  readonly running: number;
   /** Whether the leader has all live jobs in memory; else there are more. */
   readonly complete: boolean;
 }

@@ -1,14 +1,18 @@
-import { createServer, type Server } from 'node:net';
+import { createServer as createHttpsServer } from 'node:https';
+import { createServer, type Server, Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { buildConnector } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Answering, HttpReceiver } from '../../../test/http-receiver.js';
 import { MemoryScheduler } from '../../../test/memory-scheduler.js';
+import { testCertificate } from '../../../test/test-certificate.js';
 import type { HttpTarget } from '../../core/job.js';
 import { verifyWebhook } from '../../core/webhook.js';
 import type { Assignment } from '../../core/wire.js';
 import { testContext } from '../../sdk/test-context.js';
 import { HANDED_ON } from '../attempt-result.js';
 import { resolveWorkerOptions } from '../worker-options.js';
+import type { Dial } from './http/connector.js';
 import { HttpRunner, type HttpRunnerParts } from './http.js';
 
 const SIGNING = [
@@ -373,6 +377,28 @@ describe('a call', () => {
     expect(await failureOf(call({ url: closes.replace('http:', 'https:') }))).toMatchObject(down);
   });
 
+  it('over TLS checks the certificate against the name, although an address is dialled', async () => {
+    const certificate = testCertificate('receiver');
+    let requests = 0;
+    const server = createHttpsServer(certificate, (_, response) => {
+      requests += 1;
+      response.end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close().closeAllConnections());
+    const { port } = server.address() as { port: number };
+    const lookUp = async () => ['127.0.0.1'];
+    const dial = buildConnector({ ca: certificate.cert, allowH2: false });
+    // Nobody has signed it; and it is right for the address, but not for the name.
+    const unknown = openRunner({ lookUp }).call({ url: `https://127.0.0.1:${port}` });
+    const other = openRunner({ lookUp, dial }).call({ url: `https://other.example:${port}` });
+    for (const call of [unknown, other])
+      expect(await failureOf(call)).toMatchObject({ code: 'HTTP_TLS', origin: { isDown: true } });
+    expect(requests).toBe(0);
+    const right = openRunner({ lookUp, dial }).call({ url: `https://127.0.0.1:${port}` });
+    expect(await right).toMatchObject({ status: 200 });
+  });
+
   it('to a refused address says nothing about the origin', async () => {
     const { call } = openRunner({
       lookUp: async () => ['10.0.0.1'],
@@ -399,17 +425,44 @@ describe('a call', () => {
     }
   });
 
-  it('ends at its timeout although the connection never stands', async () => {
-    const { call } = openRunner({ lookUp: async () => ['1.1.1.1'], dial: () => undefined });
-    const began = performance.now();
-    const calls = Array.from({ length: 300 }, () =>
-      failureOf(call({ url: 'http://far.example', timeout: '300ms' })),
-    );
-    const errors = await Promise.all(calls);
-    expect(performance.now() - began).toBeLessThan(2_000);
-    expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['HTTP_TIMEOUT']));
-    // Those that only waited for their turn say nothing about the origin.
-    expect(errors.filter(({ origin }) => origin === undefined)).toHaveLength(300 - 256);
+  it('ends at its timeout although the connection never stands, and does not go on connecting', async () => {
+    const opening: Socket[] = [];
+    const dial = ((...[, callback]: Parameters<Dial>) => {
+      const socket = new Socket().on('error', (error) => callback(error, null));
+      opening.push(socket);
+      return socket;
+    }) as unknown as Dial;
+    const { call } = openRunner({ lookUp: async () => ['1.1.1.1'], dial });
+    for (const delivery of [undefined, 'at-most-once'] as const) {
+      const began = performance.now();
+      const calls = Array.from({ length: 300 }, () =>
+        failureOf(call({ url: 'http://far.example', timeout: '1s' }, delivery && { delivery })),
+      );
+      const errors = await Promise.all(calls);
+      expect(performance.now() - began).toBeLessThan(5_000);
+      expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['HTTP_TIMEOUT']));
+      // Those that only waited for their turn say nothing about the origin.
+      expect(errors.filter(({ origin }) => origin === undefined).length).toBeLessThanOrEqual(300 - 256);
+      expect(opening.length).toBeGreaterThanOrEqual(256);
+      expect(opening.filter(({ destroyed }) => !destroyed)).toEqual([]);
+      opening.length = 0;
+    }
+    // What was given up is of no use to the next call.
+    const next = failureOf(call({ url: 'http://far.example', timeout: '1s' }));
+    expect(await next).toMatchObject({ origin: { isDown: true } });
+    expect(opening).toHaveLength(1);
+  });
+
+  it('that waits for its turn says nothing about the origin', async () => {
+    const { call } = openRunner();
+    const silent = await rawServer(() => undefined);
+    const stop = new AbortController();
+    const many = Array.from({ length: 256 }, () => failureOf(call({ url: silent }, {}, stop.signal)));
+    const error = await failureOf(call({ url: silent, timeout: '100ms' }));
+    expect(error).toMatchObject({ code: 'HTTP_TIMEOUT', message: expect.stringContaining('No call') });
+    expect(error.origin).toBeUndefined();
+    stop.abort(new Error('stopped'));
+    await Promise.all(many);
   });
 
   it('never lasts longer than its attempt, and ends when that is stopped', async () => {

@@ -73,7 +73,7 @@ export class HttpRunner implements Runner {
   }
 
   async close(): Promise<void> {
-    await this.#opened?.connections.close();
+    this.#opened?.connections.close();
   }
 
   async run(assignment: Assignment, context: JobContext): Promise<unknown> {
@@ -95,6 +95,7 @@ export class HttpRunner implements Runner {
 
 /** One call, with the redirects that it follows. */
 class Call {
+  readonly #url: URL;
   #redaction: Redaction | undefined;
 
   constructor(
@@ -102,7 +103,9 @@ class Call {
     private readonly assignment: Assignment,
     private readonly target: HttpTarget,
     private readonly deadline: CallDeadline,
-  ) {}
+  ) {
+    this.#url = new URL(target.url);
+  }
 
   async make(traceparent: string | undefined): Promise<unknown> {
     try {
@@ -120,14 +123,13 @@ class Call {
 
   async #firstRequest(traceparent: string | undefined): Promise<CallRequest> {
     const { assignment, target, opened } = this;
-    const { origin } = new URL(target.url);
     const names = secretNamesOf(target);
     const secrets = await this.deadline.within(
-      opened.secrets.resolve(assignment, names, origin, this.deadline),
+      opened.secrets.resolve(assignment, names, this.#url.origin, this.deadline),
     );
     this.#redaction = redactionOf(secrets, assignment);
     return requestOf(target, {
-      ...{ assignment, secrets, publicUrl: opened.publicUrl, now: opened.now() },
+      ...{ url: this.#url, assignment, secrets, publicUrl: opened.publicUrl, now: opened.now() },
       traceparent: traceparent ?? assignment.traceparent,
     });
   }
@@ -164,9 +166,9 @@ class Call {
 
   /** A failure as it is reported: nothing in it may be kept secret. */
   #failure(thrown: unknown): unknown {
-    const { deadline, target } = this;
+    const { deadline } = this;
     if (deadline.isStopped) return deadline.reason;
-    const { origin } = new URL(target.url);
+    const { origin } = this.#url;
     if (deadline.isOver) return timeoutError(deadline, origin);
     const error = thrown instanceof CallError ? thrown : transportError(thrown, origin);
     const { code, message, retryable, retryAfterMs: after, origin: report } = error;

@@ -43,8 +43,10 @@ export class AddressResolver {
   }
 }
 
-function askNameServers(): LookUp {
+/** Asks the name servers of the system, or those that are given as addresses with a port. */
+export function askNameServers(servers?: readonly string[]): LookUp {
   const resolver = new dns.Resolver({ timeout: TRY_MS, tries: TRIES });
+  if (servers) resolver.setServers(servers);
   return async (host) => {
     const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
     const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));

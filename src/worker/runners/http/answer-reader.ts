@@ -21,6 +21,8 @@ export type BodyLimit = (statusCode: number, headers: IncomingHttpHeaders) => nu
 interface AnswerListener {
   onAnswer(answer: CallAnswer): void;
   onFailure(error: unknown): void;
+  /** The call was given up before it was sent. */
+  onUnsent(): void;
   /** The connection has nothing to do with the call any more. */
   onOver(): void;
 }
@@ -54,7 +56,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   giveUp(reason: unknown): void {
     this.#givenUp ??= { reason };
     this.#listener.onFailure(reason);
-    this.#controller?.abort(UNWANTED);
+    if (this.#controller) this.#controller.abort(UNWANTED);
+    else this.#listener.onUnsent();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {

@@ -39,7 +39,7 @@ export class Redaction {
 
   /** The most characters that a value may take: so many of it may stand at the end of a text that was cut. */
   get longest(): number {
-    return Math.max(0, ...this.#entries.map(({ value }) => lengthOf(value)));
+    return this.#entries.reduce((longest, { value }) => Math.max(longest, lengthOf(value)), 0);
   }
 
   /** The text with marks in the places of the values. */
