@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import { invalid } from '../core/errors.js';
 import { NAME_PATTERN } from '../core/job.js';
 import { isPlainObject } from '../core/schemas/explain.js';
-import type { ListedWorkflowDefinition, StoredWorkflowDefinition } from '../core/workflow.js';
 import type { ListedSchedule } from '../core/wire.js';
+import type { ListedWorkflowDefinition, StoredWorkflowDefinition } from '../core/workflow.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { definitionDetails, definitionTable } from './definition-text.js';
@@ -93,7 +93,9 @@ function addGetCommand(workflow: Command, cli: Cli): void {
 function addDeleteCommand(workflow: Command, cli: Cli): void {
   const command = workflow
     .command('undefine')
-    .description('delete a workflow that is kept under a name; what was started from it goes on, and schedules that start it are named')
+    .description(
+      'delete a workflow that is kept under a name; what was started from it goes on, and schedules that start it are named',
+    )
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
     const name = args[0]!;

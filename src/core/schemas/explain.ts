@@ -129,7 +129,8 @@ function lookAtObject(rules: Rules, value: unknown, pointer: string, errors: Fie
     }
     const known = rules.properties && Object.hasOwn(rules.properties, name) && rules.properties[name];
     if (known) lookAtField(rules, name, known, value[name], at, errors);
-    else if (rules.additionalProperties === false) errors.push({ pointer: at, detail: unknownField(rules, name) });
+    else if (rules.additionalProperties === false)
+      errors.push({ pointer: at, detail: unknownField(rules, name) });
     else if (typeof rules.additionalProperties === 'object') {
       look(rules.additionalProperties, value[name], at, errors);
     }

@@ -47,9 +47,7 @@ it('a job names its step, alone and in lists, and lists do not say that steps ha
   const { id } = workflow.jobs.bad!;
   const job = await user.job(id);
   expect(job).toMatchObject({ step: 'bad', waitsFor: null, dependsOn: [workflow.jobs.good!.id] });
-  const [listed] = (
-    await user.get<Page<Job>>('GET', `/v1/jobs?workflow=${workflow.id}&state=failed`)
-  ).data;
+  const [listed] = (await user.get<Page<Job>>('GET', `/v1/jobs?workflow=${workflow.id}&state=failed`)).data;
   expect(listed).toMatchObject({ id, step: 'bad' });
   for (const list of ['dependsOn', 'dependents', 'ancestors', 'descendants'])
     expect(listed).not.toHaveProperty(list);
@@ -98,7 +96,7 @@ it('a step that waits says for which event or time, and one that is a workflow f
 
   const graph = (await run(user, 'workflow', 'graph', submitted.id)).stdout;
   expect(graph).toMatch(/^paid waits for the event paid until \d{4}-.*Z$/m);
-  expect(graph).toContain(`inner runs workflow ${inner}\n`);
+  expect(graph).toContain(`inner waits for workflow ${inner}\n`);
   expect(graph).not.toContain('later waits');
   const details = (await run(user, 'workflow', 'get', submitted.id)).stdout;
   expect(details).toMatch(/^approved +blocked .* waits for the event approved$/m);
@@ -134,7 +132,10 @@ it('an event says which steps it ended, whether it had come before, and whether 
   const body = { event: 'other' };
   const headers = { 'idempotency-key': 'other' };
   for (let i = 0; i < 2; i += 1) {
-    const answer = await user.get<WorkflowAfterEvent>('POST', `/v1/workflows/${id}/events`, { body, headers });
+    const answer = await user.get<WorkflowAfterEvent>('POST', `/v1/workflows/${id}/events`, {
+      body,
+      headers,
+    });
     expect(answer.event).toMatchObject({ name: 'other', repeated: false });
   }
   const told = await run(user, 'workflow', 'event', id, 'shiped');
@@ -196,7 +197,9 @@ it('an attempt that was handed on says so, and until when it waits for a report'
 
 it('a batch says why it waits, on the command line too', async () => {
   const user = node.newTenant();
-  const { id } = await user.get<{ id: string }>('POST', '/v1/batches', { body: { jobs: [{ task: 'nobody' }] } });
+  const { id } = await user.get<{ id: string }>('POST', '/v1/batches', {
+    body: { jobs: [{ task: 'nobody' }] },
+  });
   const { code, stdout } = await run(user, 'batch', 'why', id);
   expect(code).toBe(0);
   expect(stdout).toMatch(/^state +pending\ngate +(capacity|workers)\ndetail +\S/);
