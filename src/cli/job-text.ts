@@ -2,6 +2,7 @@ import { humanDuration, parseDuration } from '../core/duration.js';
 import type { Job, JobError, JobState, ListedJob, RelativeList, Target } from '../core/job.js';
 import { indented } from '../core/log-line.js';
 import type { Style } from '../core/paint.js';
+import type { StepWait } from '../core/workflow.js';
 import type { Cell, Column, Output } from './output.js';
 import { elapsed, relativeTime } from './output.js';
 import { truncate } from './text-width.js';
@@ -131,7 +132,7 @@ export function jobDetails(output: Output, job: Job): string {
   const details = output.details([
     ['id', job.id],
     ['state', job.hold ? `${job.state} (on hold)` : stateCell(job.state)],
-    ['waits for', reportText(job) ?? waitedFor(job)],
+    ['waits for', reportText(job) ?? waitedFor(job.waitsFor)],
     ['cancel asked', job.cancelRequestedAt],
     [job.task === null && job.target.type !== 'handler' ? 'target' : 'task', runs ? workOf(job) : null],
     ['tenant', job.tenant],
@@ -174,7 +175,8 @@ function reportText({ state, handedOnAt, startedAt, timeout }: Job): string | nu
   return `a report until ${new Date(until).toISOString()}; its worker handed it on at ${handedOnAt}`;
 }
 
-function waitedFor({ waitsFor }: Job): string | null {
+/** What a step waits for besides steps, to complete "waits for …"; null if it does not. */
+export function waitedFor(waitsFor: StepWait | null): string | null {
   if (waitsFor === null) return null;
   const until = waitsFor.until === null ? '' : ` until ${waitsFor.until}`;
   if (waitsFor.event !== null) return `the event ${waitsFor.event}${until}`;

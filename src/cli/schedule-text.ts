@@ -32,9 +32,16 @@ const STYLES: Readonly<Record<OccurrenceView['state'], Style>> = {
   pending: 'cyan',
 };
 
+/** The one who pauses schedules whose URL has answered 410, and does nothing else to them. */
+const SYSTEM = 'system';
+
+function isGone({ paused, changedBy }: ScheduleView): boolean {
+  return paused && changedBy === SYSTEM;
+}
+
 const stateOf = (schedule: ScheduleView): Cell =>
   schedule.paused
-    ? { text: 'paused', style: 'yellow' }
+    ? { text: isGone(schedule) ? 'paused (gone)' : 'paused', style: 'yellow' }
     : schedule.nextAt === null
       ? { text: 'over', style: 'dim' }
       : { text: 'active', style: 'green' };
@@ -82,6 +89,7 @@ export function scheduleDetails(output: Output, schedule: ScheduleView): string 
   return output.details([
     ['schedule', schedule.name],
     ['state', stateOf(schedule)],
+    ['why', isGone(schedule) ? 'its URL answered 410: correct it, then `punctual schedule resume`' : null],
     ['when', whenOf(schedule)],
     ['runs', runsOf(schedule)],
     ['queue', schedule.queue],

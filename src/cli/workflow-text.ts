@@ -3,7 +3,7 @@ import type { JobError } from '../core/job.js';
 import { nearestName } from '../core/nearest-name.js';
 import type { Style } from '../core/paint.js';
 import type { EventOutcome, ListedWorkflow, StepWait, Workflow, WorkflowState } from '../core/workflow.js';
-import { errorLine, STATE_STYLES } from './job-text.js';
+import { errorLine, STATE_STYLES, waitedFor } from './job-text.js';
 import { type Cell, type Column, elapsed, type Output, relativeTime } from './output.js';
 import { truncate } from './text-width.js';
 
@@ -149,13 +149,9 @@ function reasonOf(error: JobError | null | undefined): string | null {
   return error ? errorLine(error) : null;
 }
 
-/** What a step waits for besides steps; null if it does not. */
-export function waitText(wait: StepWait | null): string | null {
-  if (wait === null) return null;
-  const until = wait.until === null ? '' : ` until ${wait.until}`;
-  if (wait.event !== null) return `waits for the event ${wait.event}${until}`;
-  if (wait.until !== null) return `waits${until}`;
-  return wait.workflow === null ? 'is about to start its workflow' : `runs workflow ${wait.workflow}`;
+function waitText(wait: StepWait | null): string | null {
+  const what = waitedFor(wait);
+  return what === null ? null : `waits for ${what}`;
 }
 
 /** Lines about steps that wait below a drawing. */

@@ -93,7 +93,7 @@ function ofLimit(
   { queue, key, most, origin }: SurveyedLimit,
 ): Omit<GangReason, 'figures'> {
   if (origin !== undefined) {
-    const detail = `At most ${most} calls to ${origin} run at the same time; the batch needs more room.`;
+    const detail = `At most ${most === 1 ? '1 call' : `${most} calls`} to ${origin} run at the same time; the batch needs more room.`;
     return { waitingFor: 'origin', detail };
   }
   const info = state.directory.queue(queue);

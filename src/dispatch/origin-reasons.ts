@@ -47,6 +47,7 @@ export function explainOrigin(
     return { detail, figures: { ...basic, ...failures, ...times } };
   }
   const { limit, per, burst } = rateView(bucket!.rate);
-  const detail = `At most ${limit} calls to ${name} start in ${per}; the next may start in ${soon}.`;
+  const calls = limit === 1 ? '1 call' : `${limit} calls`;
+  const detail = `At most ${calls} to ${name} start in ${per}; the next may start in ${soon}.`;
   return { detail, figures: { ...basic, limit, per, burst, ...times } };
 }

@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { turnsOf } from '../../../test/turns-of-the-loop.js';
 import { JsonText } from '../json-reader.js';
-import { allSteps, parseAdditions, parseGraph, parseWorkflow, withPlaces } from './parse-workflow.js';
+import {
+  allSteps,
+  parseAdditions,
+  parseGraph,
+  parseWorkflow,
+  readDefinitionForm,
+  readWorkflowForm,
+  withPlaces,
+} from './parse-workflow.js';
 
 const CONTEXT = {
   ...{ now: 0, maxPayload: 1_000, maxDepth: 16, maxBulkBytes: 10_000_000 },
@@ -128,5 +136,32 @@ describe('the body of a call', () => {
     const { after: __, ...added } = step as { after: unknown };
     if (pointer.endsWith('/a/$from'))
       expect(await errorOf(parseAdditions({ b: added }, CONTEXT))).toMatchObject({ errors: [{ pointer }] });
+  });
+});
+
+describe('what says nothing', () => {
+  it('is refused: a step of no kind', async () => {
+    const jobs = { a: { after: [] } };
+    const detail = 'is missing: give one of "task", "target", "wait" and "workflow"';
+    expect(await errorOf(parseWorkflow({ name: 'w', jobs }, CONTEXT))).toMatchObject({
+      errors: [{ pointer: '/jobs/a/task', detail }],
+    });
+  });
+
+  it('is refused: what becomes of running steps when nothing stops', () => {
+    const form = { name: 'w', jobs: { a: { task: 'a' } }, running: 'cancel' };
+    const { name: _, ...definition } = form;
+    const refusal = '/running: "cancel" goes together with "onFailure": "stop" alone';
+    expect(() => readWorkflowForm(form)).toThrow(refusal);
+    expect(() => readDefinitionForm({ ...definition, onFailure: 'continue' })).toThrow(refusal);
+    expect(readWorkflowForm({ ...form, onFailure: 'stop' })).toMatchObject({ running: 'cancel' });
+    expect(readWorkflowForm({ ...form, running: 'finish' })).toMatchObject({ running: 'finish' });
+  });
+
+  it('is named by what was probably meant', () => {
+    const form = { name: 'w', jobs: { a: { task: 'a' } }, onfailure: 'stop' };
+    expect(() => readWorkflowForm(form)).toThrow(
+      '/onfailure: is not a known field; did you mean "onFailure"?',
+    );
   });
 });

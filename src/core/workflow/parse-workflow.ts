@@ -108,12 +108,18 @@ export interface WorkflowContext extends SubmissionContext {
 export function readWorkflowForm(input: unknown): WorkflowForm | StartForm {
   if (isPlainObject(input) && Object.hasOwn(input, 'definition'))
     return validate(WorkflowStart, input) as StartForm;
-  return validate(WorkflowEnvelope, input) as WorkflowForm;
+  return mustStopToCancel(validate(WorkflowEnvelope, input) as WorkflowForm);
 }
 
 /** Checks what is around the steps of a definition. */
 export function readDefinitionForm(input: unknown): GraphForm {
-  return validate(WorkflowDefinitionEnvelope, input) as GraphForm;
+  return mustStopToCancel(validate(WorkflowDefinitionEnvelope, input) as GraphForm);
+}
+
+/** Only a failure that stops the workflow does anything to steps that run. */
+function mustStopToCancel<F extends GraphForm>(form: F): F {
+  if (form.running !== 'cancel' || policiesOf(form).onFailure === 'stop') return form;
+  throw invalid([{ pointer: '/running', detail: '"cancel" goes together with "onFailure": "stop" alone' }]);
 }
 
 /** Checks the steps and their graph; throws INVALID_REQUEST with a pointer to everything that is wrong. */
@@ -277,6 +283,10 @@ async function readForms(
     if (form?.payload instanceof JsonText) mustFit(form.payload, limits, `${pointer}/payload`);
     if (form?.wait !== undefined) refuseOthers(form, 'wait', pointer, errors);
     else if (form?.workflow !== undefined) refuseOthers(form, 'workflow', pointer, errors);
+    else if (isPlainObject(step) && RUNS.every((field) => step[field] === undefined)) {
+      const detail = 'is missing: give one of "task", "target", "wait" and "workflow"';
+      errors.push({ pointer: `${pointer}/task`, detail });
+    }
   }
   if (errors.length > 0) throw invalid(errors);
   return withInputs(jobs as Record<string, Step>, limits);
@@ -338,6 +348,8 @@ async function inputOf(text: string, limits: WorkflowContext): Promise<JsonText 
   }
 }
 
+/** The fields one of which says what a step is. */
+const RUNS = ['task', 'target', 'wait', 'workflow'] as const;
 const OF_ALL = new Set(['after', 'runIf', 'hold']);
 
 function refuseOthers(step: Step, own: 'wait' | 'workflow', pointer: string, errors: FieldError[]): void {

@@ -12,6 +12,16 @@ const upload = task('up.load', async (_input: { html: string; image?: string }) 
 const tidy = task('tidy', async () => 'done');
 
 describe('building a workflow', () => {
+  it('names the step whose input cannot be sent', async () => {
+    const broken = workflow('broken', (w) => {
+      w.run(tidy, undefined, { name: 'fine' });
+      w.run('elsewhere', { at: 1n });
+    });
+    await expect(broken.build(undefined)).rejects.toMatchObject({
+      errors: [{ pointer: '/jobs/elsewhere/payload' }],
+    });
+  });
+
   it('takes results into the body of a call, beside secrets, and puts the call behind their steps', async () => {
     const publish = workflow('publish', (w, input: { page: number }) => {
       const a = w.run(render, input);

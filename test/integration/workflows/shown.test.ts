@@ -96,7 +96,7 @@ it('a step that waits says for which event or time, and one that is a workflow f
 
   const graph = (await run(user, 'workflow', 'graph', submitted.id)).stdout;
   expect(graph).toMatch(/^paid waits for the event paid until \d{4}-.*Z$/m);
-  expect(graph).toContain(`inner runs workflow ${inner}\n`);
+  expect(graph).toContain(`inner waits for workflow ${inner}\n`);
   expect(graph).not.toContain('later waits');
   const details = (await run(user, 'workflow', 'get', submitted.id)).stdout;
   expect(details).toMatch(/^approved +blocked .* waits for the event approved$/m);
