@@ -1,10 +1,19 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 /** How long `expect.poll` waits: vitest's own second is too short on a busy machine. */
 const PATIENT = { poll: { timeout: 15_000 } };
 
 /** Workers of the tests themselves log nothing; processes that tests start have settings of their own. */
 const QUIET = { PUNCTUAL_LOG_LEVEL: 'silent' };
+
+/**
+ * A process runs one file after another and keeps the modules that it has loaded. To load them anew for each file would take
+ * longer than half of the tests. What a module remembers therefore outlives a file; a file that needs it fresh resets it.
+ */
+const SHARED = { pool: 'forks', isolate: false } as const;
+
+/** Tests that replace modules or weigh the memory of their process: each of them has a process of its own. */
+const APART = ['src/api/submitter.test.ts', 'src/cli/command-log.test.ts', 'src/host/heap-pace.test.ts'];
 
 export default defineConfig({
   test: {
@@ -20,12 +29,26 @@ export default defineConfig({
             'dashboard/src/**/*.test.ts',
             'scripts/**/*.test.ts',
             'bench/src/**/*.test.ts',
+            'dashboard/src/**/*.test.ts',
             'test/*.test.ts',
             'test/oracle/*.test.ts',
             'test/fault/checker.test.ts',
             'test/attack/judge.test.ts',
             'test/attack/generated/*.test.ts',
           ],
+          exclude: [...configDefaults.exclude, ...APART],
+          ...SHARED,
+          maxWorkers: 2,
+        },
+      },
+      {
+        test: {
+          name: 'unit-apart',
+          expect: PATIENT,
+          env: QUIET,
+          testTimeout: 30_000,
+          include: APART,
+          maxWorkers: 2,
         },
       },
       {
@@ -37,7 +60,7 @@ export default defineConfig({
           globalSetup: ['test/postgres-for-tests.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          pool: 'forks',
+          ...SHARED,
           // These tests wait more than they compute, so more of them run side by side than there are cores.
           maxWorkers: 3,
           sequence: { groupOrder: 1 },

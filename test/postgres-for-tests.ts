@@ -18,6 +18,15 @@ declare module 'vitest' {
 
 const TEMPLATE = 'punctual_template';
 
+/** Nothing has to survive a power cut, and nobody guesses passwords, which take most of the time of connecting to check. */
+const SETTINGS = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  max_wal_size: '1GB',
+  scram_iterations: '1',
+  max_connections: '400',
+};
+
 /**
  * Starts one server for all integration tests. Its data is thrown away, so it need not survive a power cut;
  * tests about durability start a server of their own.
@@ -25,14 +34,13 @@ const TEMPLATE = 'punctual_template';
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await removeAbandonedFolders();
   const dataFolder = await temporaryFolder();
-  const server = await startEmbeddedPostgres({
-    dataFolder,
-    settings: { fsync: 'off', full_page_writes: 'off', max_connections: '400' },
-  });
+  const server = await startEmbeddedPostgres({ dataFolder, settings: SETTINGS });
   const template = new URL(server.url);
   template.pathname = `/${TEMPLATE}`;
+  const { username, password } = new URL(server.administratorUrl);
   const client = new pg.Client({ connectionString: server.administratorUrl });
   await client.connect();
+  await client.query(`ALTER ROLE ${username} PASSWORD '${password}'`);
   await client.query(`CREATE DATABASE ${TEMPLATE} OWNER ${template.username}`);
   await client.end();
   await migrate(template.href);

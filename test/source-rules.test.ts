@@ -51,6 +51,13 @@ describe('the sources', () => {
     expect(loaded.filter((path) => path.startsWith('typebox'))).toEqual([]);
   });
 
+  it('load the code for databases and workers with the commands that need it, and with no other', () => {
+    const loaded = [...loadedWith(sources, 'cli/main.ts')];
+    expect(loaded).toContain('cli/db-commands.ts');
+    const late = /^(pg$|store\/|embedded\/|worker\/runners\/|node\/)/;
+    expect(loaded.filter((path) => late.test(path))).toEqual([]);
+  });
+
   it('keep SQL statements in the store', () => {
     expect(strayStatements(sources)).toEqual([]);
   });

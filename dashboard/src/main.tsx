@@ -1,6 +1,7 @@
 import './style/tokens.css';
 import './style/page.css';
 import './style/parts.css';
+import './style/forms.css';
 import './style/shell.css';
 import { render } from 'preact';
 import { followLinks } from './routing/location.js';

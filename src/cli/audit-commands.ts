@@ -12,7 +12,6 @@ import {
 import { messageOf, PunctualError } from '../core/errors.js';
 import type { Page } from '../core/wire.js';
 import type { ChainEnds } from '../store/audit.js';
-import { readAuditChain } from '../store/read-audit-chain.js';
 import type { Transport } from '../transport/transport.js';
 import {
   callsServer,
@@ -166,6 +165,7 @@ async function checkFile(path: string): Promise<ChainCheck> {
 }
 
 async function checkDatabase(cli: Cli, databaseUrl: string): Promise<ChainCheck> {
+  const { readAuditChain } = await import('./database-work.js');
   const { config } = resolveSettings(cli, { databaseUrl });
   const check = new ChainCheck();
   for (const [shard, url] of config.databaseUrl.split(',').entries()) {

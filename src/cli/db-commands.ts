@@ -1,18 +1,10 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { PunctualError } from '../core/errors.js';
+import { ALL_TENANTS } from '../core/events.js';
 import { NAME_PATTERN, NAME_RULE } from '../core/job.js';
-import { embeddedUrls } from '../embedded/embedded-postgres.js';
-import { connect, type MigrationReport, migrate, migrationStatus } from '../store/migrate.js';
-import {
-  ALL_TENANTS,
-  grantSubmit,
-  type ListedGrant,
-  listSubmitGrants,
-  revokeSubmit,
-  type SubmitGrant,
-} from '../store/submit-grants.js';
-import { findWall, raiseWall, type Wall } from '../store/tenant-wall.js';
+import type { ListedGrant, SubmitGrant } from '../store/submit-grants.js';
+import type { Wall } from '../store/tenant-wall.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
 import { firstDatabase, resolveSettings } from './configuration.js';
@@ -28,34 +20,13 @@ export function addDatabaseCommands(program: Command, cli: Cli): void {
   const db = program
     .command('db')
     .description('migrate the database, show its version, or let its roles submit jobs');
-  addPass(
-    db,
-    cli,
-    'migrate',
-    'apply missing migrations; nodes do that by themselves, too',
-    migrate,
-    raiseWall,
-  );
-  addPass(
-    db,
-    cli,
-    'status',
-    'show which migrations are applied and which are missing',
-    migrationStatus,
-    findWall,
-  );
+  addPass(db, cli, 'migrate', 'apply missing migrations; nodes do that by themselves, too');
+  addPass(db, cli, 'status', 'show which migrations are applied and which are missing');
   addUrlCommand(db, cli);
   addGrantCommands(db, cli);
 }
 
-function addPass(
-  db: Command,
-  cli: Cli,
-  verb: 'migrate' | 'status',
-  description: string,
-  pass: (databaseUrl: string) => Promise<MigrationReport>,
-  passWall: (databaseUrl: string) => Promise<Wall | null>,
-): void {
+function addPass(db: Command, cli: Cli, verb: 'migrate' | 'status', description: string): void {
   const command = db
     .command(verb)
     .description(description)
@@ -63,8 +34,9 @@ function addPass(
   const show = async ({ output, options }: LocalCall<DatabaseOptions>): Promise<void> => {
     const { config } = resolveSettings(cli, { databaseUrl: options.databaseUrl });
     const url = firstDatabase(config.databaseUrl);
-    const report = await pass(url);
-    const wall = await passWall(url);
+    const { migrate, migrationStatus, raiseWall, findWall } = await import('./database-work.js');
+    const report = await (verb === 'migrate' ? migrate : migrationStatus)(url);
+    const wall = await (verb === 'migrate' ? raiseWall : findWall)(url);
     output.document({ ...report, wall }, () =>
       output.details([
         ['server', `Postgres ${report.serverVersion}`],
@@ -110,6 +82,7 @@ function addUrlCommand(db: Command, cli: Cli): void {
 /** The addresses of the embedded database; throws when the folder has none, or when it does not run. */
 async function runningEmbedded(cli: Cli, data: string) {
   const folder = resolve(cli.folder, data);
+  const { connect, embeddedUrls } = await import('./database-work.js');
   const urls = await embeddedUrls(folder);
   if (urls === null) {
     throw new PunctualError(
@@ -156,6 +129,7 @@ function addGrantCommands(db: Command, cli: Cli): void {
     const role = call.args[0]!;
     const tenant = grantedTenant(call) ?? 'default';
     const creator = call.options.name ?? `transaction:${role}`;
+    const { grantSubmit } = await import('./database-work.js');
     const made = await grantSubmit(await databaseOf(call), { role, tenant, creator });
     call.output.document(made, () => table(call, [made]));
   });
@@ -170,6 +144,7 @@ function addGrantCommands(db: Command, cli: Cli): void {
   );
   runsLocally<GrantOptions>(cli, revoke, ['tenant', 'json'], async (call) => {
     const role = call.args[0]!;
+    const { revokeSubmit } = await import('./database-work.js');
     const revoked = await revokeSubmit(await databaseOf(call), role, grantedTenant(call));
     call.output.document({ revoked }, () =>
       revoked.length > 0 ? table(call, revoked) : `nothing was granted to ${role}\n`,
@@ -181,6 +156,7 @@ function addGrantCommands(db: Command, cli: Cli): void {
       .description('list what was granted to database roles, and which rights the database lacks for it'),
   );
   runsLocally<GrantOptions>(cli, list, ['json'], async (call) => {
+    const { listSubmitGrants } = await import('./database-work.js');
     const data = await listSubmitGrants(await databaseOf(call));
     call.output.document({ data }, () => listTable(call, data));
     const lacking = data.filter(({ missing }) => missing.length > 0);

@@ -10,9 +10,6 @@ import type { Style } from '../core/paint.js';
 import type { SecretKeysView } from '../core/secret.js';
 import { compareVersions, VERSION } from '../core/version.js';
 import type { ClusterView, Page, UnservedView, Why, WorkerView } from '../core/wire.js';
-import { migrationStatus } from '../store/migrate.js';
-import { findSettingsBy } from '../store/pooler.js';
-import { findWall } from '../store/tenant-wall.js';
 import { tlsMistake } from '../transport/tls-mistakes.js';
 import type { RequestOptions, Transport } from '../transport/transport.js';
 import {
@@ -364,6 +361,7 @@ export function checkNodeKeys(nodes: readonly NodeKeys[]): Check {
 /** Whether the database can be reached and has the schema of this version. */
 export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
   const name = 'database';
+  const { findSettingsBy, migrationStatus } = await import('./database-work.js');
   try {
     const url = firstDatabase(databaseUrl);
     const { serverVersion, pending } = await migrationStatus(url);
@@ -380,6 +378,7 @@ export async function checkDatabase(databaseUrl: string): Promise<Check[]> {
 
 /** Whether what nodes read for people is behind row-level security. Without it they work all the same. */
 async function checkWall(databaseUrl: string): Promise<Check[]> {
+  const { findWall } = await import('./database-work.js');
   const wall = await findWall(databaseUrl);
   if (wall === null) return [];
   const name = 'row-level security';

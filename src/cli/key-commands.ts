@@ -8,8 +8,6 @@ import {
 } from '../core/access.js';
 import { type Duration, humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
-import { migrate } from '../store/migrate.js';
-import { createOperatorKey } from '../store/operator-key.js';
 import {
   callsServer,
   findCredentials,
@@ -105,6 +103,7 @@ function addCreateCommand(key: Command, cli: Cli): void {
       checkOperatorScopes(scopes ?? []);
       const { config } = resolveSettings(cli, { databaseUrl });
       const url = firstDatabase(config.databaseUrl);
+      const { createOperatorKey, migrate } = await import('./database-work.js');
       await migrate(url);
       const made = await createOperatorKey(url, name, scopes);
       output.document(made, () => `${made.key}\n`);

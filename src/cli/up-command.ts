@@ -14,7 +14,7 @@ import { several, wholeNumber } from './option-values.js';
 import { plural } from './output.js';
 import { Progress } from './progress-line.js';
 import { makeSignInLink } from './sign-in-link.js';
-import { startUp, type Up } from './up-processes.js';
+import type { Up } from './up-processes.js';
 
 interface UpOptions {
   readonly port?: number;
@@ -103,6 +103,8 @@ async function begin(
   const nodes = options.nodes ?? (options.demo ? DEMO_NODES : 1);
   const workers = options.workers ?? (options.demo ? DEMO_WORKERS : 1);
   await requireModules(cli.folder, modules);
+  // Imported here, so that other commands start faster without the code of the embedded Postgres.
+  const { startUp } = await import('./up-processes.js');
   try {
     return await startUp({
       cli,

@@ -8,10 +8,7 @@ import { formatRate, type RateView } from '../core/rate.js';
 import type { WorkerState, WorkerView } from '../core/wire.js';
 import { makeDataFolder } from '../host/data-folder.js';
 import { openLineLog } from '../host/line-log.js';
-import { HttpTransport } from '../transport/http-transport.js';
-import { HttpWorkerGateway } from '../worker/http-gateway.js';
-import { runnersOf } from '../worker/runners/runners.js';
-import { WorkerRuntime } from '../worker/worker-runtime.js';
+import type { WorkerRuntime } from '../worker/worker-runtime.js';
 import {
   callsServer,
   findCredentials,
@@ -187,6 +184,13 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
     throw new PunctualError('USAGE', WITHOUT_MODULE);
   const tasks = await loadTasks(cli.folder, modules);
   const credentials = findCredentials(cli, options);
+  // Imported here, so that other commands start faster without the code of a worker.
+  const [{ HttpTransport }, { HttpWorkerGateway }, { runnersOf }, { WorkerRuntime }] = await Promise.all([
+    import('../transport/http-transport.js'),
+    import('../worker/http-gateway.js'),
+    import('../worker/runners/runners.js'),
+    import('../worker/worker-runtime.js'),
+  ]);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
   const keepResultsIn = await resultsFolder(cli, options, resolved.config.data);
   const runtime = new WorkerRuntime({

@@ -69,7 +69,7 @@ export const EVENT_KINDS = [
 /** A kind of events, for filters: `job.*` is every type of jobs. */
 export type EventKind = `${(typeof EVENT_KINDS)[number]}.*`;
 
-/** The name of the ring with the events of all tenants, for operators. No tenant has this name. */
+/** Stands for all tenants: for the events of all of them, which operators hear, and in what is granted for all. No tenant has this name. */
 export const ALL_TENANTS = '*';
 
 /** Something that has happened. Fields that do not apply to its type are missing. */

@@ -4,9 +4,6 @@ import { connect } from './migrate.js';
 
 /** Which database roles may submit and cancel jobs by SQL, for which tenants, and as which creator. */
 
-/** The tenant of a grant for all tenants; no tenant can have this id. */
-export const ALL_TENANTS = '*';
-
 /** That a role may submit and cancel the jobs of a tenant. */
 export interface SubmitGrant {
   readonly role: string;

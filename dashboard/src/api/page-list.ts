@@ -22,12 +22,16 @@ export interface PageList<T> {
   readonly hasMore: ReadonlySignal<boolean>;
   readonly isLoading: ReadonlySignal<boolean>;
   readonly problem: ReadonlySignal<Problem | null>;
-  /** How many rows the API looked at for what is shown, where it tells. */
+  /** How many rows the API has looked at, where it tells. */
   readonly scanned: ReadonlySignal<number>;
+  /** Whether it stopped to look for what is rare; `goOn` looks further. */
+  readonly isPaused: ReadonlySignal<boolean>;
   /** Whether at least one page has been read. */
   readonly isRead: ReadonlySignal<boolean>;
   /** Reads the page behind the last row. */
   readonly readMore: () => Promise<void>;
+  /** Reads on where it has paused. */
+  readonly goOn: () => Promise<void>;
   /** Reads the page before the first kept row again. */
   readonly readBack: () => Promise<void>;
   /** Begins anew with the first page; what is shown stays until it is there. */
@@ -38,6 +42,8 @@ export interface PageList<T> {
 
 /** At most so many pages are kept. */
 const MOST_PAGES = 20;
+/** After so many pages in a row that ended before they were full, somebody is asked whether to look further. */
+const MOST_POOR_PAGES = 20;
 
 interface KeptPage<T> {
   readonly after: string | null;
@@ -52,7 +58,9 @@ class KeysetList<T> implements PageList<T> {
   readonly isLoading = signal(false);
   readonly problem = signal<Problem | null>(null);
   readonly scanned = signal(0);
+  readonly isPaused = signal(false);
   readonly isRead = signal(false);
+  private poorPages = 0;
   private pages: KeptPage<T>[] = [];
   /** Where the pages before the kept ones begin, and how many rows they had. */
   private passed: { readonly after: string | null; readonly count: number }[] = [];
@@ -72,6 +80,9 @@ class KeysetList<T> implements PageList<T> {
     this.broken = new AbortController();
     this.isLoading.value = false;
     return this.reading(async () => {
+      this.scanned.value = 0;
+      this.poorPages = 0;
+      this.isPaused.value = false;
       const page = await this.read(null);
       this.pages = [page];
       this.passed = [];
@@ -81,16 +92,25 @@ class KeysetList<T> implements PageList<T> {
 
   readMore = async (): Promise<void> => {
     const last = this.pages.at(-1);
-    if (this.isLoading.value || (last && last.next === null)) return;
+    if (this.isLoading.value || this.isPaused.value || (last && last.next === null)) return;
     await this.reading(async () => {
       const page = await this.read(last?.next ?? null);
-      this.pages.push(page);
+      // Pages that ended early are put together, or empty ones would push out those with rows.
+      if (last && last.rows.length + page.rows.length <= this.limit)
+        this.pages.splice(-1, 1, { ...last, rows: [...last.rows, ...page.rows], next: page.next });
+      else this.pages.push(page);
       if (this.pages.length > MOST_PAGES) {
         const { after, rows } = this.pages.shift()!;
         this.passed.push({ after, count: rows.length });
       }
       this.show();
     });
+  };
+
+  goOn = (): Promise<void> => {
+    this.poorPages = 0;
+    this.isPaused.value = false;
+    return this.readMore();
   };
 
   readBack = async (): Promise<void> => {
@@ -113,7 +133,9 @@ class KeysetList<T> implements PageList<T> {
   private async read(after: string | null): Promise<KeptPage<T>> {
     const query = { limit: this.limit, after };
     const page = await get<ListPage<T>>(this.path, { query, signal: this.broken.signal });
-    this.scanned.value = page.scanned ?? 0;
+    this.scanned.value += page.scanned ?? 0;
+    this.poorPages = page.complete === false ? this.poorPages + 1 : 0;
+    this.isPaused.value = this.poorPages >= MOST_POOR_PAGES;
     return { after, rows: page.data, next: page.next };
   }
 

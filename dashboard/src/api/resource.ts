@@ -1,6 +1,6 @@
 import { type ReadonlySignal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { onEvents } from '../live/live.js';
+import { type Batch, onEvents } from '../live/live.js';
 import { get, getExactly, type Request, tenant } from './client.js';
 import { asProblem, type Problem } from './problem.js';
 import { isVisible } from './visibility.js';
@@ -25,6 +25,8 @@ export interface Resource<T> {
 export interface Freshness {
   /** Types of events, such as `job.*`, after which it is read again. */
   readonly events?: readonly string[];
+  /** Only events that name this job, workflow, batch, schedule, queue or worker. */
+  readonly about?: string;
   /** The shortest time between two reads because of events; default 2 s. */
   readonly atMostEveryMs?: number;
   /** Whether an operator is shown all tenants. */
@@ -84,7 +86,7 @@ class SharedResource<T> implements Resource<T> {
   use(freshness: Freshness): () => void {
     this.users.add(freshness);
     if (this.users.size === 1) this.start();
-    else if (freshness.events) this.listen(freshness.events);
+    else this.listen(freshness);
     if (performance.now() - this.readAt > FRESH_MS || this.data.value === undefined) void this.refresh();
     else this.plan();
     return () => {
@@ -95,7 +97,7 @@ class SharedResource<T> implements Resource<T> {
 
   private start(): void {
     this.broken = new AbortController();
-    for (const { events } of this.users) if (events) this.listen(events);
+    for (const each of this.users) this.listen(each);
     this.stops.push(isVisible.subscribe(() => this.plan()));
   }
 
@@ -108,9 +110,11 @@ class SharedResource<T> implements Resource<T> {
     this.leftAt = performance.now();
   }
 
-  private listen(types: readonly string[]): void {
+  private listen({ events, about }: Freshness): void {
+    if (!events) return;
     this.stops.push(
-      onEvents(types, () => {
+      onEvents(events, (batch) => {
+        if (about !== undefined && !mayBeAbout(batch, about)) return;
         this.isStale = true;
         this.plan();
       }),
@@ -155,6 +159,14 @@ class SharedResource<T> implements Resource<T> {
   }
 }
 
+/** Whether a batch tells of something, or may have left out an event that does. */
+function mayBeAbout({ events, isPartial, isReset }: Batch, about: string): boolean {
+  if (isPartial || isReset) return true;
+  return events.some((event) =>
+    [event.job, event.workflow, event.batch, event.schedule, event.queue, event.worker].includes(about),
+  );
+}
+
 const kept = new Map<string, SharedResource<unknown>>();
 
 function resourceAt<T>(path: string, isExact: boolean, allTenants: boolean): SharedResource<T> {
@@ -189,7 +201,7 @@ const NOTHING: Resource<never> = {
 
 /** Reads what is at a path of the API and keeps it fresh while it is shown; null reads nothing. */
 export function useResource<T>(path: string | null, freshness: Freshness = {}): Resource<T> {
-  const { atMostEveryMs, everyMs, isExact = false, allTenants = false } = freshness;
+  const { about, atMostEveryMs, everyMs, isExact = false, allTenants = false } = freshness;
   const resource = useMemo(
     () => (path === null ? null : resourceAt<T>(path, isExact, allTenants)),
     [path, isExact, allTenants, tenant.value],
@@ -199,10 +211,11 @@ export function useResource<T>(path: string | null, freshness: Freshness = {}): 
     () =>
       resource?.use({
         ...(events !== undefined && { events: events.split(',') }),
+        ...(about !== undefined && { about }),
         ...(atMostEveryMs !== undefined && { atMostEveryMs }),
         ...(everyMs !== undefined && { everyMs }),
       }),
-    [resource, events, atMostEveryMs, everyMs],
+    [resource, events, about, atMostEveryMs, everyMs],
   );
   return resource ?? NOTHING;
 }

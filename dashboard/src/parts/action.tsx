@@ -56,7 +56,7 @@ export async function perform(action: Action): Promise<boolean> {
 type Shown = Pick<Action, 'method' | 'path' | 'body' | 'cli'>;
 
 /** A word of a command line as a shell reads it. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 

@@ -18,7 +18,17 @@ interface CopiedProps {
 }
 
 /** A text that is there to be copied, such as a command, with a button that does so. */
-export function Copied({ text, what = 'command' }: CopiedProps) {
+export function Copied({ text, what }: CopiedProps) {
+  return (
+    <span class="copied">
+      <code>{text}</code>
+      <CopyText text={text} {...(what !== undefined && { what })} />
+    </span>
+  );
+}
+
+/** The button alone, for a text that stands elsewhere. */
+export function CopyText({ text, what = 'command' }: CopiedProps) {
   const [done, setDone] = useState(false);
   const copy = async () => {
     if (!(await copyText(text))) return;
@@ -26,16 +36,8 @@ export function Copied({ text, what = 'command' }: CopiedProps) {
     setTimeout(() => setDone(false), 1_500);
   };
   return (
-    <span class="copied">
-      <code>{text}</code>
-      <button
-        type="button"
-        class="button button-icon"
-        aria-label={`Copy ${what}`}
-        onClick={() => void copy()}
-      >
-        {done ? 'Copied' : <Icon name="copy" />}
-      </button>
-    </span>
+    <button type="button" class="button button-icon" aria-label={`Copy ${what}`} onClick={() => void copy()}>
+      {done ? 'Copied' : <Icon name="copy" />}
+    </button>
   );
 }

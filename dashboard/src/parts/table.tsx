@@ -44,6 +44,8 @@ interface TableProps<T> {
   readonly empty: ComponentChildren;
   /** Whether `j` and `k` go through its rows: the main table of a screen. */
   readonly hasKeys?: boolean;
+  /** Told which rows are there as elements. */
+  readonly onSeen?: (rows: readonly T[]) => void;
 }
 
 const ROW_PX = 34;
@@ -58,10 +60,12 @@ export function Table<T>(props: TableProps<T>) {
   const scroller = useRef<HTMLDivElement>(null);
   const [seen, setWindow] = useState({ from: 0, to: 60 });
   const look = () => {
-    const { scrollTop, clientHeight } = scroller.current!;
+    if (!scroller.current) return;
+    const { scrollTop, clientHeight } = scroller.current;
     const from = Math.max(0, Math.floor(scrollTop / ROW_PX) - SPARE_ROWS);
     const to = Math.ceil((scrollTop + clientHeight) / ROW_PX) + SPARE_ROWS;
     setWindow((now) => (now.from === from && now.to === to ? now : { from, to }));
+    props.onSeen?.(rows.slice(from, to));
     if (!list) return;
     if (to + READ_AHEAD_ROWS >= rows.length && list.hasMore.peek()) void list.readMore();
     else if (from === 0 && scrollTop < READ_AHEAD_ROWS * ROW_PX && list.before.peek() > 0)
@@ -80,8 +84,8 @@ export function Table<T>(props: TableProps<T>) {
         <table aria-label={label} aria-rowcount={list?.hasMore.value ? -1 : rows.length + before + 1}>
           <colgroup>
             {selection && <col class="column-choice" />}
-            {columns.map(({ title, width }) => (
-              <ColumnWidth key={title} width={width} />
+            {columns.map((column) => (
+              <ColumnWidth key={column.title} width={column.width} look={cellClass(column)} />
             ))}
           </colgroup>
           <thead>
@@ -124,12 +128,18 @@ export function Table<T>(props: TableProps<T>) {
   );
 }
 
-function ColumnWidth({ width }: { readonly width: string | undefined }) {
+interface ColumnWidthProps {
+  readonly width: string | undefined;
+  /** A column that is left out has no width either. */
+  readonly look: string;
+}
+
+function ColumnWidth({ width, look }: ColumnWidthProps) {
   const column = useRef<HTMLTableColElement>(null);
   useLayoutEffect(() => {
     column.current!.style.width = width ?? '';
   }, [width]);
-  return <col ref={column} />;
+  return <col ref={column} class={look} />;
 }
 
 /** The room of rows that are not there. */

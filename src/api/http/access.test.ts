@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { KEY_SCOPES, type KeyScope } from '../../core/access.js';
+import { VERSION } from '../../core/version.js';
 import type { Scope } from '../caller.js';
 import type { Route } from '../route.js';
 import { ROUTES } from '../routes.js';
-import type { OpenApiDocument } from './docs-page.js';
+import { apiDocument } from './api-document.js';
 import {
   ATTEMPT_TOKEN,
   JOB_ID,
@@ -148,9 +149,7 @@ describe('what nodes say to each other', () => {
 
 describe('the declared routes', () => {
   it('are those of the document, with their scopes', async () => {
-    const { server } = testServer();
-    await server.ready();
-    const { paths } = server.swagger() as OpenApiDocument;
+    const { paths } = await apiDocument(ROUTES, VERSION);
     const documented = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => [
         `${method.toUpperCase()} ${path}`,

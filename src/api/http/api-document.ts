@@ -1,6 +1,8 @@
-import swagger from '@fastify/swagger';
-import type { FastifyInstance } from 'fastify';
-import { TAGS } from '../route.js';
+import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import { fastify } from 'fastify';
+import { type Route, TAGS } from '../route.js';
+import { OPTIONAL_BODY, routeDescriber } from './describe-route.js';
+import type { OpenApiDocument } from './docs-page.js';
 
 interface OpenApiPaths {
   readonly paths?: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
@@ -11,9 +13,6 @@ interface Operation {
   readonly requestBody?: { required?: boolean };
   [OPTIONAL_BODY]?: true;
 }
-
-/** Marks an operation whose body may be left out, until the document is complete. */
-export const OPTIONAL_BODY = 'x-optional-body';
 
 interface QueryParameter {
   readonly in: string;
@@ -42,9 +41,34 @@ function describeOptionalBodies({ paths = {} }: OpenApiPaths): void {
   }
 }
 
-/** Makes the server generate its OpenAPI document from its routes, so that the two cannot differ. */
-export function documentApi(server: FastifyInstance, version: string): void {
-  server.register(swagger, {
+/**
+ * The OpenAPI document, generated from the declarations that the routes are served from, so that the two cannot differ. The
+ * generator reads it from a server. That is one of its own, which serves nothing, because descriptions of all routes take
+ * longer to make than all else at the start of a node, and most nodes are never asked for them.
+ */
+export async function apiDocument(routes: readonly Route[], version: string): Promise<OpenApiDocument> {
+  const server = fastify({ exposeHeadRoutes: false });
+  // Nothing is checked against the schemas, so nothing is compiled from them.
+  server.setValidatorCompiler(() => () => true);
+  server.setSerializerCompiler(() => String);
+  await server.register(swagger, generatorOptions(version));
+  const describe = routeDescriber(server);
+  for (const route of routes) {
+    server.route({
+      method: route.method,
+      url: route.path,
+      schema: describe(route),
+      handler: () => undefined,
+    });
+  }
+  await server.ready();
+  const document = server.swagger() as OpenApiDocument;
+  await server.close();
+  return document;
+}
+
+function generatorOptions(version: string): FastifyDynamicSwaggerOptions {
+  return {
     openapi: {
       openapi: '3.1.0',
       info: {
@@ -84,5 +108,5 @@ export function documentApi(server: FastifyInstance, version: string): void {
       return openapiObject;
     },
     refResolver: { buildLocalReference: (schema) => String(schema.$id) },
-  });
+  };
 }

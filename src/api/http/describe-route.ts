@@ -2,7 +2,9 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Problem } from '../../core/schemas/problem.js';
 import type { Scope } from '../caller.js';
 import type { OtherAnswer, Route } from '../route.js';
-import { OPTIONAL_BODY } from './api-document.js';
+
+/** Marks an operation whose body may be left out, until the document is complete. */
+export const OPTIONAL_BODY = 'x-optional-body';
 
 /** Turns a declaration into the form that the OpenAPI generator reads; schemas with a title become references. */
 export type DescribeRoute = (route: Route) => FastifySchema;

@@ -25,7 +25,6 @@ export class AllowedMethods {
       this.server.route({
         url,
         method: others,
-        schema: { hide: true },
         config: { scope: 'public' },
         // Refused here and not in the handler, so that the body is not read first.
         onRequest: (request, reply, done) => {

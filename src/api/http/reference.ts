@@ -16,8 +16,15 @@ const ROOT = route({
 });
 
 /** The routes of the reference: the OpenAPI document and a page made from it, to which the root leads if nothing else is there. */
-export function referenceRoutes(document: () => OpenApiDocument, isRootFree: boolean): readonly Route[] {
-  const written: { document?: string; page?: string } = {};
+export function referenceRoutes(
+  document: () => Promise<OpenApiDocument>,
+  isRootFree: boolean,
+): readonly Route[] {
+  const written: { document?: Promise<OpenApiDocument>; json?: string; page?: string } = {};
+  const made = () => {
+    written.document ??= document();
+    return written.document;
+  };
   return [
     route({
       ...common,
@@ -27,9 +34,9 @@ export function referenceRoutes(document: () => OpenApiDocument, isRootFree: boo
       answers: {
         200: { kind: 'text', type: 'application/json; charset=utf-8', description: 'The document.' },
       },
-      run: () => {
-        written.document ??= JSON.stringify(document());
-        return written.document;
+      run: async () => {
+        written.json ??= JSON.stringify(await made());
+        return written.json;
       },
     }),
     route({
@@ -38,8 +45,8 @@ export function referenceRoutes(document: () => OpenApiDocument, isRootFree: boo
       path: '/docs',
       summary: 'The document as a page.',
       answers: { 200: { kind: 'text', type: 'text/html; charset=utf-8', description: 'The page.' } },
-      run: () => {
-        written.page ??= docsPage(document());
+      run: async () => {
+        written.page ??= docsPage(await made());
         return new Answer(200, written.page, { 'content-security-policy': PAGE_POLICY });
       },
     }),

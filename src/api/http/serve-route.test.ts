@@ -7,7 +7,9 @@ import { expect, it, onTestFinished } from 'vitest';
 import { Happening } from '../../../test/happening.js';
 import { PunctualError } from '../../core/errors.js';
 import { defaulted, strict } from '../../core/schemas/object.js';
+import { VERSION } from '../../core/version.js';
 import { type AnswerStream, type Route, route, stream } from '../route.js';
+import { apiDocument } from './api-document.js';
 import { OPERATOR_KEY, recordingRoutes, serverOptions } from './routes.fixture.js';
 import { createHttpServer } from './server.js';
 
@@ -92,9 +94,8 @@ it('a body that streams and does not say how long it is fails when it becomes to
 });
 
 it('the document tells of bodies and answers that stream', async () => {
-  const { server } = serverOf([upload, following(async () => undefined)]);
-  await server.ready();
-  expect(server.swagger().paths).toMatchObject({
+  const { paths } = await apiDocument([upload, following(async () => undefined)], VERSION);
+  expect(paths).toMatchObject({
     '/v1/blobs/{name}': { put: { requestBody: { content: { 'application/octet-stream': {} } } } },
     '/v1/news': { get: { responses: { 200: { content: { 'text/event-stream': {} } } } } },
   });

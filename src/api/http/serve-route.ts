@@ -20,7 +20,6 @@ import {
   type WaitKind,
 } from '../route.js';
 import { type Authenticate, bringsOperatorKey, type Sessions } from './access.js';
-import type { DescribeRoute } from './describe-route.js';
 import { type Forwarding, waitedMs } from './forwarding.js';
 import type { LongPolls } from './long-polls.js';
 import type { HttpLog } from './options.js';
@@ -49,7 +48,6 @@ interface ServingParts {
   readonly idempotency: Idempotency;
   readonly authenticate: Authenticate;
   readonly sessions?: Sessions;
-  readonly describe: DescribeRoute;
   readonly log: HttpLog;
   readonly clientAddress?: (request: FastifyRequest) => string | null;
 }
@@ -81,7 +79,6 @@ export function serveRoute(server: FastifyInstance, route: Route, parts: Serving
     ...(maxBytes !== undefined && { bodyLimit: typeof maxBytes === 'number' ? maxBytes : maxBytes(limits) }),
     config: { scope: route.scope, route },
     ...(route.body?.kind === 'stream' && { onRequest: refuseOtherStreams(route.body) }),
-    schema: parts.describe(route),
     handler: async (request, reply) => {
       const call = new HttpCall(request, reply, route, parts);
       try {

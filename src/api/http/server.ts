@@ -6,11 +6,9 @@ import { PunctualError } from '../../core/errors.js';
 import { Idempotency } from '../idempotency.js';
 import { encodeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
-import { documentApi } from './api-document.js';
+import { apiDocument } from './api-document.js';
 import { limitConnections } from './connections.js';
 import { Dashboard, withoutPrefix } from './dashboard.js';
-import { routeDescriber } from './describe-route.js';
-import type { OpenApiDocument } from './docs-page.js';
 import { Forwarding } from './forwarding.js';
 import { LargeBodies } from './large-bodies.js';
 import { LongPolls, shuttingDown } from './long-polls.js';
@@ -126,18 +124,14 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   new LargeBodies(options.limits.maxBulkBytes).watch(server);
   acceptBodies(server, options.limits);
 
-  documentApi(server, options.version);
   server.register((scope, _options, done) => {
-    // The schemas are for the document only. Requests are checked once, when their route is served, and answers are
-    // written as they are: a serializer made from a schema would drop fields that the schema does not know.
-    scope.setValidatorCompiler(() => () => true);
     // Fastify sends bytes as well, although the type of its serializers knows text only.
-    scope.setSerializerCompiler(() => encodeJson as (answer: unknown) => string);
+    scope.setReplySerializer(encodeJson as (answer: unknown) => string);
     const allowed = new AllowedMethods(scope);
     const idempotency = new Idempotency(options.node);
-    const parts = { ...options, longPolls, forwarding, idempotency, describe: routeDescriber(server) };
+    const parts = { ...options, longPolls, forwarding, idempotency };
     for (const route of options.routes) serveRoute(scope, route, parts);
-    const reference = referenceRoutes(() => server.swagger() as OpenApiDocument, dashboard === null);
+    const reference = referenceRoutes(() => apiDocument(options.routes, options.version), dashboard === null);
     for (const route of reference) serveRoute(scope, route, parts);
     allowed.refuseOthers();
     done();
