@@ -52,6 +52,9 @@ it('keys do what the list of shortcuts says', async () => {
   await page.keyboard.press('c');
   await page.getByRole('heading', { name: 'Cluster', level: 1 }).waitFor();
   await page.keyboard.press('/');
+  await page.getByRole('combobox', { name: 'Search or go to' }).fill('se');
+  // What begins with the letters comes before what merely has them.
+  expect(await page.getByRole('option').first().textContent()).toContain('Secrets');
   await page.getByRole('combobox', { name: 'Search or go to' }).fill('wrkr');
   await page.getByRole('option', { name: /Workers/ }).waitFor();
   await expectAccessible(page);

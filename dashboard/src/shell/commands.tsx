@@ -132,7 +132,7 @@ function Palette() {
   const [chosen, setChosen] = useState(0);
   const jobs = useJobsById(text);
   const all = [...ofScreens.value.flat(), ...screens.value];
-  const found = [...jobs, ...all.filter(({ title }) => fits(title, text))].slice(0, MOST_SHOWN);
+  const found = [...jobs, ...bestOf(all, text)].slice(0, MOST_SHOWN);
   const at = Math.min(chosen, Math.max(0, found.length - 1));
   const run = (command: Command | undefined) => {
     if (!command) return;
@@ -188,6 +188,16 @@ function Palette() {
       {found.length === 0 && <p class="soft palette-none">Nothing is called like this.</p>}
     </Dialog>
   );
+}
+
+/** The commands that fit a text: first those that begin with it, then those that have it, then those that have its letters. */
+function bestOf(commands: readonly Command[], text: string): readonly Command[] {
+  const wanted = text.trim().toLowerCase();
+  const rank = ({ title }: Command) => {
+    const at = title.toLowerCase().indexOf(wanted);
+    return at === 0 ? 0 : at > 0 ? 1 : 2;
+  };
+  return commands.filter(({ title }) => fits(title, text)).sort((a, b) => rank(a) - rank(b));
 }
 
 /** Whether the letters of a text come one after the other in a title. */
