@@ -58,7 +58,7 @@ it('a job is submitted with the schema of its task as a form; mistakes are told 
   const command = page.getByRole('region', { name: 'Command line' });
   await command.getByText('--key mail-1').waitFor();
   expect(await command.textContent()).toMatch(
-    /punctual job submit --task send-mail --payload '.*' --delay 1h/,
+    /punctual job submit --task send-mail --payload '.*' --delay 1h/s,
   );
   expect(await page.getByRole('region', { name: 'curl' }).textContent()).toContain('-X POST');
   await page.getByRole('button', { name: 'Submit the job' }).click();
