@@ -83,7 +83,7 @@ it('with nothing to do, a node asks the database at most twice a second', async 
   onTestFinished(() => database.drop());
   await leader.work([task('count', {}, async () => undefined)]);
   // What a new leader does once is not what it does all the time.
-  await pause(4_000);
+  await pause(9_000);
   const counts = countStatements();
   const SECONDS = 6;
   await pause(SECONDS * 1_000);
