@@ -18,7 +18,9 @@ it('dispatch is paused after a question, and goes on with undo or the button', a
   await page.getByRole('button', { name: 'Pause dispatch' }).click();
   await page.getByRole('button', { name: 'Keep as it is' }).click();
   expect(await isPaused()).toBe(false);
-  await page.getByRole('button', { name: 'Pause dispatch' }).click();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search or go to' }).fill('pause');
+  await page.keyboard.press('Enter');
   await page.getByRole('dialog').getByRole('button', { name: 'Pause', exact: true }).click();
   await page.getByText('Dispatch is paused: no job of any tenant starts.').waitFor();
   expect(await isPaused()).toBe(true);

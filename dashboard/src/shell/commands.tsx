@@ -7,6 +7,7 @@ import { Dialog } from '../parts/dialog.js';
 import { goTo } from '../routing/location.js';
 import { ROUTES } from '../routing/routes.js';
 import { listenToKeys, shortcuts, useShortcut } from './shortcuts.js';
+import { THEMES, theme } from './theme.js';
 
 /** The command palette: everything that can be gone to or done, found by typing. */
 
@@ -49,6 +50,17 @@ const screens = computed((): Command[] =>
     }),
   ),
 );
+
+const OF_SHELL: readonly Command[] = [
+  ...THEMES.map((each) => ({
+    title: `Theme: ${each}`,
+    kind: 'do',
+    run: () => {
+      theme.value = each;
+    },
+  })),
+  { title: 'Keyboard shortcuts', kind: 'show', run: openShortcuts },
+];
 
 /** What is open over the page because of a key, and the keys that work everywhere. */
 export function Commands() {
@@ -131,7 +143,7 @@ function Palette() {
   const [text, setText] = useState('');
   const [chosen, setChosen] = useState(0);
   const jobs = useJobsById(text);
-  const all = [...ofScreens.value.flat(), ...screens.value];
+  const all = [...ofScreens.value.flat(), ...screens.value, ...OF_SHELL];
   const found = [...jobs, ...bestOf(all, text)].slice(0, MOST_SHOWN);
   const at = Math.min(chosen, Math.max(0, found.length - 1));
   const run = (command: Command | undefined) => {
