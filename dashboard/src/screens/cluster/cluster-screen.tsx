@@ -9,7 +9,7 @@ import { Facts } from '../../parts/facts.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
 import { StateBadge } from '../../parts/state-badge.js';
-import { type Command, useCommands } from '../../shell/commands.js';
+import { type Command, useCommands } from '../../shell/screen-commands.js';
 import { useCluster } from '../home/figures.js';
 import { LoadAhead } from '../home/load-ahead.js';
 
