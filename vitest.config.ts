@@ -26,7 +26,6 @@ export default defineConfig({
           testTimeout: 30_000,
           include: [
             'src/**/*.test.ts',
-            'dashboard/src/**/*.test.ts',
             'scripts/**/*.test.ts',
             'bench/src/**/*.test.ts',
             'dashboard/src/**/*.test.ts',
@@ -60,7 +59,8 @@ export default defineConfig({
           globalSetup: ['test/postgres-for-tests.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          ...SHARED,
+          // A process for each file: ids never go back in a process, and tests here move the clock.
+          pool: 'forks',
           // These tests wait more than they compute, so more of them run side by side than there are cores.
           maxWorkers: 3,
           sequence: { groupOrder: 1 },

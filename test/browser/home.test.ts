@@ -100,7 +100,7 @@ it('the page works below any path, and its links stay there', async () => {
   await page.getByRole('link', { name: 'mail' }).first().click();
   expect(page.url()).toBe(`${proxy.url}/queues/mail`);
   await page.reload();
-  await page.getByRole('link', { name: 'Jobs' }).click();
+  await page.getByRole('link', { name: 'Jobs', exact: true }).click();
   await page.goBack();
   expect(page.url()).toBe(`${proxy.url}/queues/mail`);
   expect(proxy.requests.filter(({ url }) => !url.startsWith('/ops/punctual/'))).toEqual([]);

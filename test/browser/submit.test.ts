@@ -58,7 +58,7 @@ it('a job is submitted with the schema of its task as a form; mistakes are told 
   const command = page.getByRole('region', { name: 'Command line' });
   await command.getByText('--key mail-1').waitFor();
   expect(await command.textContent()).toMatch(
-    /punctual job submit --task send-mail --payload '.*' --delay 1h/,
+    /punctual job submit --task send-mail --payload '.*' --delay 1h/s,
   );
   expect(await page.getByRole('region', { name: 'curl' }).textContent()).toContain('-X POST');
   await page.getByRole('button', { name: 'Submit the job' }).click();
@@ -102,7 +102,7 @@ it('a call is submitted with its headers, and a wrong address is told at its fie
   const visit = await Visit.begin(node, { path: '/submit' });
   const { page } = visit;
   await page.getByRole('button', { name: 'A call to a URL' }).click();
-  await page.getByLabel('URL').fill('https://user:password@example.com/hook');
+  await page.getByRole('textbox', { name: 'URL' }).fill('https://user:password@example.com/hook');
   await page
     .getByLabel('Headers')
     .fill('x-team: blue\nauthorization: {"$secret": "token", "prefix": "Bearer "}');
@@ -112,7 +112,7 @@ it('a call is submitted with its headers, and a wrong address is told at its fie
   await page.getByRole('button', { name: 'Submit the job' }).click();
   await page.getByText('must not contain a user or a password').waitFor();
   await expectAccessible(page);
-  await page.getByLabel('URL').fill('https://example.com/hook');
+  await page.getByRole('textbox', { name: 'URL' }).fill('https://example.com/hook');
   await page.getByText('Key, delivery, retries, limits').click();
   await page.getByLabel('On hold until somebody releases it').check();
   await page.getByRole('button', { name: 'Submit the job' }).click();

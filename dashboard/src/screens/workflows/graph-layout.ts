@@ -105,7 +105,7 @@ function collapse(drafts: readonly Draft[], apart: (name: string) => boolean): D
     if (group.length <= MOST_ALIKE) continue;
     const [first, ...others] = group;
     for (const other of others) {
-      first!.names.push(...other.names);
+      for (const name of other.names) first!.names.push(name);
       for (const parent of other.parents) parent.children.delete(other);
       for (const child of other.children) child.parents.delete(other);
       gone.add(other);
