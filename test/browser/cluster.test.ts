@@ -56,7 +56,7 @@ it('keys do what the list of shortcuts says', async () => {
   await page.keyboard.press('/');
   await page.getByRole('combobox', { name: 'Search or go to' }).fill('se');
   // What begins with the letters comes before what merely has them.
-  expect(await page.getByRole('option').first().textContent()).toContain('Secrets');
+  expect(await page.getByRole('dialog').getByRole('option').first().textContent()).toContain('Secrets');
   await page.getByRole('combobox', { name: 'Search or go to' }).fill('wrkr');
   await page.getByRole('option', { name: /Workers/ }).waitFor();
   await expectAccessible(page);
