@@ -18,7 +18,9 @@ it('dispatch is paused after a question, and goes on with undo or the button', a
   await page.getByRole('button', { name: 'Pause dispatch' }).click();
   await page.getByRole('button', { name: 'Keep as it is' }).click();
   expect(await isPaused()).toBe(false);
-  await page.getByRole('button', { name: 'Pause dispatch' }).click();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search or go to' }).fill('pause');
+  await page.keyboard.press('Enter');
   await page.getByRole('dialog').getByRole('button', { name: 'Pause', exact: true }).click();
   await page.getByText('Dispatch is paused: no job of any tenant starts.').waitFor();
   expect(await isPaused()).toBe(true);
@@ -54,7 +56,7 @@ it('keys do what the list of shortcuts says', async () => {
   await page.keyboard.press('/');
   await page.getByRole('combobox', { name: 'Search or go to' }).fill('se');
   // What begins with the letters comes before what merely has them.
-  expect(await page.locator('[role="option"]').first().textContent()).toContain('Secrets');
+  expect(await page.getByRole('dialog').getByRole('option').first().textContent()).toContain('Secrets');
   await page.getByRole('combobox', { name: 'Search or go to' }).fill('wrkr');
   await page.getByRole('option', { name: /Workers/ }).waitFor();
   await expectAccessible(page);

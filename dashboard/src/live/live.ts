@@ -23,7 +23,6 @@ type Told =
   | { readonly kind: 'ask' };
 
 const state = signal<Connection>('connecting');
-const heardAt = signal<number | null>(null);
 const lag = signal(0);
 
 /** Whether the stream is open. */
@@ -31,9 +30,6 @@ export const connection = computed(() => state.value);
 
 /** How long the newest event took to come here, in milliseconds. */
 export const lagMs = computed(() => lag.value);
-
-/** When the stream last gave a sign of life, by the clock of the browser; null if it has not. */
-export const lastHeard = computed(() => heardAt.value);
 
 /** The least difference seen between the clocks of node and browser, with the way of the event. */
 let leastDifferenceMs = Number.POSITIVE_INFINITY;
@@ -92,7 +88,6 @@ export function startLive(listener: {
 }
 
 function noteConnection(isOpen: boolean): void {
-  if (isOpen) heardAt.value = Date.now();
   state.value = isOpen ? 'open' : 'lost';
 }
 

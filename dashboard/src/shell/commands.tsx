@@ -6,17 +6,11 @@ import { may } from '../api/session.js';
 import { Dialog } from '../parts/dialog.js';
 import { goTo } from '../routing/location.js';
 import { ROUTES } from '../routing/routes.js';
+import { type Command, screenCommands } from './screen-commands.js';
 import { listenToKeys, shortcuts, useShortcut } from './shortcuts.js';
+import { THEMES, theme } from './theme.js';
 
 /** The command palette: everything that can be gone to or done, found by typing. */
-
-/** An entry of the palette. */
-export interface Command {
-  readonly title: string;
-  /** What it is, on the right. */
-  readonly kind?: string;
-  readonly run: () => void;
-}
 
 const open = signal<'palette' | 'shortcuts' | null>(null);
 
@@ -28,18 +22,6 @@ export function openShortcuts(): void {
   open.value = 'shortcuts';
 }
 
-const ofScreens = signal<readonly (readonly Command[])[]>([]);
-
-/** Puts commands into the palette while the caller is shown. The list must be the same object as long as nothing changes. */
-export function useCommands(commands: readonly Command[]): void {
-  useEffect(() => {
-    ofScreens.value = [...ofScreens.peek(), commands];
-    return () => {
-      ofScreens.value = ofScreens.peek().filter((each) => each !== commands);
-    };
-  }, [commands]);
-}
-
 const screens = computed((): Command[] =>
   ROUTES.filter((route) => route.group !== undefined && may(route.scope ?? 'read')).map(
     ({ title, path }) => ({
@@ -49,6 +31,17 @@ const screens = computed((): Command[] =>
     }),
   ),
 );
+
+const OF_SHELL: readonly Command[] = [
+  ...THEMES.map((each) => ({
+    title: `Theme: ${each}`,
+    kind: 'do',
+    run: () => {
+      theme.value = each;
+    },
+  })),
+  { title: 'Keyboard shortcuts', kind: 'show', run: openShortcuts },
+];
 
 /** What is open over the page because of a key, and the keys that work everywhere. */
 export function Commands() {
@@ -131,7 +124,7 @@ function Palette() {
   const [text, setText] = useState('');
   const [chosen, setChosen] = useState(0);
   const jobs = useJobsById(text);
-  const all = [...ofScreens.value.flat(), ...screens.value];
+  const all = [...screenCommands(), ...screens.value, ...OF_SHELL];
   const found = [...jobs, ...bestOf(all, text)].slice(0, MOST_SHOWN);
   const at = Math.min(chosen, Math.max(0, found.length - 1));
   const run = (command: Command | undefined) => {

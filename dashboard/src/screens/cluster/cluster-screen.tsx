@@ -1,13 +1,15 @@
+import { useMemo, useRef } from 'preact/hooks';
 import type { ClusterView, StatsView } from '../../../../src/core/wire.js';
 import { useResource } from '../../api/resource.js';
-import { session } from '../../api/session.js';
-import { type Action, ActionButton } from '../../parts/action.js';
+import { may, session } from '../../api/session.js';
+import { type Action, ActionButton, perform } from '../../parts/action.js';
 import { countText, durationText, plural } from '../../parts/duration-text.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { Facts } from '../../parts/facts.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
 import { StateBadge } from '../../parts/state-badge.js';
+import { type Command, useCommands } from '../../shell/screen-commands.js';
 import { useCluster } from '../home/figures.js';
 import { LoadAhead } from '../home/load-ahead.js';
 
@@ -40,6 +42,7 @@ export default function ClusterScreen() {
   const pause: Action = { ...PAUSE, ...refresh, undo: { ...RESUME, ...refresh } };
   const resume: Action = { ...RESUME, ...refresh, undo: { ...PAUSE, ...refresh } };
   const isPaused = cluster.data.value?.paused;
+  usePauseCommand(isPaused, isPaused ? resume : pause);
   return (
     <>
       <ScreenTop title="Cluster">
@@ -54,6 +57,17 @@ export default function ClusterScreen() {
       {session.value?.operator ? <Machinery /> : <OfTenant />}
     </>
   );
+}
+
+/** Puts into the palette what the button does. */
+function usePauseCommand(isPaused: boolean | undefined, action: Action): void {
+  const newest = useRef(action);
+  newest.current = action;
+  const commands = useMemo((): readonly Command[] => {
+    if (isPaused === undefined || !may(action.scope)) return [];
+    return [{ title: newest.current.label, kind: 'do', run: () => void perform(newest.current) }];
+  }, [isPaused, action.scope]);
+  useCommands(commands);
 }
 
 /** A tenant is told only whether all is well. */
