@@ -4,6 +4,7 @@ import type { Workflow } from '../../../src/core/workflow.js';
 import { task } from '../../../src/index.js';
 import { HttpReceiver } from '../../http-receiver.js';
 import { nodeForTest } from '../../node-for-tests.js';
+import { withClient } from '../../postgres-client.js';
 import { submitWorkflow, workflowEnd } from '../workflows/workflow-tester.js';
 
 it('a step calls with results in its body beside secrets, again when its workflow is submitted again', async () => {
@@ -27,4 +28,10 @@ it('a step calls with results in its body beside secrets, again when its workflo
   const shown = await user.job(made.call!.id);
   expect(shown).toMatchObject({ target: { body }, payload: { made: { $secret: 'key' }, to: 'me' } });
   expect(JSON.stringify(shown)).not.toContain('the-secret');
+  // Both calls count for the same origin.
+  const calls = [made.call!.id, (await workflowEnd(user, again)).jobs.call!.id];
+  const needs = await withClient(node.database.url, (client) =>
+    client.query('SELECT DISTINCT needs FROM punctual.job_history WHERE id = ANY ($1::uuid[])', [calls]),
+  );
+  expect(needs.rowCount).toBe(1);
 });
