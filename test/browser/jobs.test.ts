@@ -213,7 +213,7 @@ describe('a job', () => {
     const attempts = page.getByRole('region', { name: 'Attempts' });
     await attempts.getByText('failed').waitFor();
     expect(await attempts.getByRole('img', { name: /backoff .*running/ }).count()).toBe(1);
-    await attempts.getByRole('button', { name: 'What attempt 1 says' }).click();
+    await attempts.getByRole('button', { name: 'more about attempt 1' }).click();
     await attempts.getByText('Caused by').waitFor();
     await attempts.getByText('at b.ts:2').waitFor();
 

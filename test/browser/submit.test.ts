@@ -102,7 +102,7 @@ it('a call is submitted with its headers, and a wrong address is told at its fie
   const visit = await Visit.begin(node, { path: '/submit' });
   const { page } = visit;
   await page.getByRole('button', { name: 'A call to a URL' }).click();
-  await page.getByLabel('URL').fill('https://user:password@example.com/hook');
+  await page.getByRole('textbox', { name: 'URL' }).fill('https://user:password@example.com/hook');
   await page
     .getByLabel('Headers')
     .fill('x-team: blue\nauthorization: {"$secret": "token", "prefix": "Bearer "}');
@@ -112,7 +112,7 @@ it('a call is submitted with its headers, and a wrong address is told at its fie
   await page.getByRole('button', { name: 'Submit the job' }).click();
   await page.getByText('must not contain a user or a password').waitFor();
   await expectAccessible(page);
-  await page.getByLabel('URL').fill('https://example.com/hook');
+  await page.getByRole('textbox', { name: 'URL' }).fill('https://example.com/hook');
   await page.getByText('Key, delivery, retries, limits').click();
   await page.getByLabel('On hold until somebody releases it').check();
   await page.getByRole('button', { name: 'Submit the job' }).click();

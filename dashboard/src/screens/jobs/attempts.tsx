@@ -135,7 +135,7 @@ function Line({
               type="button"
               class="link job-attempts-more"
               aria-expanded={isOpen}
-              aria-label={`What attempt ${attempt.attempt} says`}
+              aria-label={`${isOpen ? 'less' : 'more'} about attempt ${attempt.attempt}`}
               onClick={() => setOpen(!isOpen)}
             >
               {isOpen ? 'less' : 'more'}

@@ -34,7 +34,8 @@ function Stack({ text, title }: { readonly text: string; readonly title: string 
   return (
     <details open>
       <summary>{title}</summary>
-      <pre>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
+      <pre tabIndex={0}>
         <Cut text={text} />
       </pre>
     </details>

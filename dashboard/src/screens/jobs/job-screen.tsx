@@ -131,7 +131,7 @@ function JsonCard({ title, value }: { readonly title: string; readonly value: un
         </h2>
         <CopyText text={text} what={title.toLowerCase()} />
       </header>
-      <JsonView value={value} label={title} />
+      <JsonView value={value} label={`${title} as JSON`} />
     </section>
   );
 }

@@ -34,7 +34,8 @@ function Command({ title, text }: { readonly title: string; readonly text: strin
         <h3>{title}</h3>
         <CopyText text={text} what={title} />
       </header>
-      <pre>{text}</pre>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
+      <pre tabIndex={0}>{text}</pre>
     </section>
   );
 }

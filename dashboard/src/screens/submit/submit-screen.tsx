@@ -3,6 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Job, SubmittedJob } from '../../../../src/core/job.js';
 import type { Page, QueueView, TaskView, WorkerView } from '../../../../src/core/wire.js';
 import { call, getExactly } from '../../api/client.js';
+import { parseExactly } from '../../api/exact-json.js';
 import { asProblem, type Problem } from '../../api/problem.js';
 import { useResource } from '../../api/resource.js';
 import { may } from '../../api/session.js';
@@ -116,7 +117,7 @@ function Form({ first, firstProblem }: { readonly first: Draft; readonly firstPr
       <SameAs
         curl={request && curlText(request)}
         cli={request && cliOf(draft)}
-        body={request && jsonText(JSON.parse(request.body))}
+        body={request && jsonText(parseExactly(request.body))}
       />
     </div>
   );
