@@ -66,12 +66,14 @@ export function Table<T>(props: TableProps<T>) {
     const to = Math.ceil((scrollTop + clientHeight) / ROW_PX) + SPARE_ROWS;
     setWindow((now) => (now.from === from && now.to === to ? now : { from, to }));
     props.onSeen?.(rows.slice(from, to));
-    if (!list) return;
+    // What went wrong is tried again when somebody says so.
+    if (!list || list.problem.peek()) return;
     if (to + READ_AHEAD_ROWS >= rows.length && list.hasMore.peek()) void list.readMore();
     else if (from === 0 && scrollTop < READ_AHEAD_ROWS * ROW_PX && list.before.peek() > 0)
       void list.readBack();
   };
-  useLayoutEffect(look, [rows]);
+  // Pages may come without rows, so the end of reading tells as much as new rows do.
+  useLayoutEffect(look, [rows, list?.isLoading.value]);
   useStillRows(scroller, list?.before.value ?? 0);
   const current = useRowKeys(props, scroller);
   const before = list?.before.value ?? 0;

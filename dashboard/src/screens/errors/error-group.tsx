@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import type { Job } from '../../../../src/core/job.js';
 import type { ErrorGroupView, ManyVerb } from '../../../../src/core/wire.js';
 import { nodeTime } from '../../api/client.js';
@@ -21,11 +20,19 @@ interface ErrorGroupProps {
   readonly queue: string | undefined;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
-  readonly onChanged: () => void;
+  /** Asks for a change of all jobs of the group. */
+  readonly onAsk: (asked: AskedGroup) => void;
+}
+
+/** A change of all jobs of a group. */
+export interface AskedGroup {
+  readonly verb: ManyVerb;
+  readonly group: ErrorGroupView;
+  readonly filter: JobFilter;
 }
 
 /** One group: what failed, how often and since when, and what can be done about all of it. */
-export function ErrorGroup({ group, queue, isOpen, onToggle, onChanged }: ErrorGroupProps) {
+export function ErrorGroup({ group, queue, isOpen, onToggle, onAsk }: ErrorGroupProps) {
   const { task, code, message, count, counts, firstSeen, lastSeen } = group;
   const filter = filterOf(group, queue);
   return (
@@ -65,7 +72,24 @@ export function ErrorGroup({ group, queue, isOpen, onToggle, onChanged }: ErrorG
         <a class="button button-small" href={addressOf(addressWith('/jobs', filter))}>
           Jobs
         </a>
-        <GroupActions group={group} filter={filter} onChanged={onChanged} />
+        {may('submit') && (
+          <>
+            <button
+              type="button"
+              class="button button-small"
+              onClick={() => onAsk({ verb: 'redrive', group, filter })}
+            >
+              Retry all …
+            </button>
+            <button
+              type="button"
+              class="button button-small button-bad-quiet"
+              onClick={() => onAsk({ verb: 'delete', group, filter })}
+            >
+              Delete …
+            </button>
+          </>
+        )}
       </div>
       {isOpen && <Sample id={group.exampleJobId} />}
     </li>
@@ -82,40 +106,29 @@ function filterOf({ fingerprint, task }: ErrorGroupView, queue: string | undefin
   };
 }
 
-interface GroupActionsProps {
-  readonly group: ErrorGroupView;
-  readonly filter: JobFilter;
+interface GroupDialogProps {
+  readonly asked: AskedGroup;
+  readonly onClose: () => void;
   readonly onChanged: () => void;
 }
 
-function GroupActions({ group, filter, onChanged }: GroupActionsProps) {
-  const [verb, setVerb] = useState<ManyVerb | null>(null);
-  if (!may('submit')) return null;
+/** Changes all jobs of a group. It stays open when the group is gone because of that. */
+export function GroupDialog({ asked: { verb, group, filter }, onClose, onChanged }: GroupDialogProps) {
   const command = verb === 'delete' ? 'delete' : 'retry';
   return (
-    <>
-      <button type="button" class="button button-small" onClick={() => setVerb('redrive')}>
-        Retry all …
-      </button>
-      <button type="button" class="button button-small button-bad-quiet" onClick={() => setVerb('delete')}>
-        Delete …
-      </button>
-      {verb !== null && (
-        <ManyDialog
-          verb={verb}
-          choice={{ filter: bodyFilter(filter, nodeTime()) }}
-          which={
-            <>
-              All failed jobs like this, whenever they failed: {group.task ?? 'calls and programs'},{' '}
-              {group.code} {group.message}
-            </>
-          }
-          cli={`punctual job ${command} ${filterOptions(filter)} --yes`}
-          onClose={() => setVerb(null)}
-          onChanged={onChanged}
-        />
-      )}
-    </>
+    <ManyDialog
+      verb={verb}
+      choice={{ filter: bodyFilter(filter, nodeTime()) }}
+      which={
+        <>
+          All failed jobs like this, whenever they failed: {group.task ?? 'calls and programs'}, {group.code}{' '}
+          {group.message}
+        </>
+      }
+      cli={`punctual job ${command} ${filterOptions(filter)} --yes`}
+      onClose={onClose}
+      onChanged={onChanged}
+    />
   );
 }
 

@@ -10,7 +10,7 @@ import { ScreenTop } from '../../parts/panel.js';
 import { ResourceProblem } from '../../parts/problem-note.js';
 import { query, setQuery } from '../../routing/location.js';
 import { addressWith } from '../jobs/job-filter.js';
-import { ErrorGroup } from './error-group.js';
+import { type AskedGroup, ErrorGroup, GroupDialog } from './error-group.js';
 
 const WINDOWS = [
   ['1h', '1 hour'],
@@ -35,6 +35,7 @@ export default function ErrorsScreen() {
   const groups = useResource<ErrorGroupsView>(path, {
     ...{ events: ['job.failed'], atMostEveryMs: AT_MOST_EVERY_MS },
   });
+  const [change, setChange] = useState<AskedGroup | null>(null);
   const options = Object.entries(asked).map(([name, value]) => ` --${name} ${quoted(value)}`);
   return (
     <>
@@ -43,7 +44,10 @@ export default function ErrorsScreen() {
       </ScreenTop>
       <Filters asked={asked} />
       <ResourceProblem resource={groups} />
-      <Groups groups={groups} asked={asked} />
+      <Groups groups={groups} asked={asked} onAsk={setChange} />
+      {change && (
+        <GroupDialog asked={change} onClose={() => setChange(null)} onChanged={() => void groups.refresh()} />
+      )}
     </>
   );
 }
@@ -83,9 +87,10 @@ function NameFilter({ name, value }: { readonly name: 'task' | 'queue'; readonly
 interface GroupsProps {
   readonly groups: Resource<ErrorGroupsView>;
   readonly asked: Asked;
+  readonly onAsk: (asked: AskedGroup) => void;
 }
 
-function Groups({ groups, asked }: GroupsProps) {
+function Groups({ groups, asked, onAsk }: GroupsProps) {
   const [open, setOpen] = useState<string | null>(null);
   const found = groups.data.value;
   if (!found) return groups.problem.value === null ? <div class="placeholder" /> : null;
@@ -101,7 +106,7 @@ function Groups({ groups, asked }: GroupsProps) {
             queue={asked.queue}
             isOpen={open === group.fingerprint}
             onToggle={() => toggle(group)}
-            onChanged={() => void groups.refresh()}
+            onAsk={onAsk}
           />
         ))}
       </ul>

@@ -161,7 +161,7 @@ export function cliOf(draft: Draft): string {
   return [
     'punctual job submit',
     ...option('task', draft.task),
-    ...option('payload', draft.payload),
+    ...option('payload', onOneLine(draft.payload)),
     ...option('queue', draft.queue),
     ...option('priority', draft.priority),
     ...(when === 'delay' ? option('delay', draft.delay) : []),
