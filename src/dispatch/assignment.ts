@@ -175,13 +175,20 @@ class CallAssignment extends SignedAssignment {
   }
 }
 
-function dueText({ facts }: Running): string {
-  return new Date(facts.runAt).toISOString();
+/** Caches of one entry: the jobs of a bulk are mostly due at one moment and have one target. */
+let lastDue = { runAt: Number.NaN, text: '' };
+let lastTarget = { text: '', isCall: false };
+
+function dueText({ facts: { runAt } }: Running): string {
+  if (lastDue.runAt !== runAt) lastDue = { runAt, text: new Date(runAt).toISOString() };
+  return lastDue.text;
 }
 
 /** Targets are stored as nodes write them, so that most need not be read to know that they are no calls. */
-function isCall({ target }: Work): boolean {
-  return target?.includes('"http"') === true && (JSON.parse(target) as Target).type === 'http';
+function isCall({ target: text }: Work): boolean {
+  if (text === null || !text.includes('"http"')) return false;
+  if (lastTarget.text !== text) lastTarget = { text, isCall: (JSON.parse(text) as Target).type === 'http' };
+  return lastTarget.isCall;
 }
 
 /** An attempt with what it works on. */

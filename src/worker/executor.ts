@@ -221,11 +221,11 @@ export class Executor implements AttemptOwner {
     }
     const context = new AttemptContext(attempt);
     const { options, log } = this.#parts;
-    if (options.middleware.length === 0) return runner.run(attempt.assignment, context);
+    if (options.middleware.length === 0) return runner.run(attempt.assignment, context, attempt);
     return runThrough(
       options.middleware,
       context,
-      () => runner.run(attempt.assignment, context),
+      () => runner.run(attempt.assignment, context, attempt),
       (message) => log.mistake(message),
     );
   }

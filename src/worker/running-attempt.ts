@@ -6,6 +6,7 @@ import type { AddedSteps, StepAddition } from '../core/workflow.js';
 import type { AttemptTrace } from '../transport/tracing.js';
 import type { LogSender, ProgressSender } from './attempt-output.js';
 import { Timed } from './deadlines.js';
+import type { Stop } from './runners/runner.js';
 
 /** Why an attempt should end before it is done. */
 export type StopCause = 'leader' | 'stale' | 'timeout' | 'shutdown';
@@ -27,7 +28,7 @@ export interface AttemptOwner {
  * One attempt in this worker. Tens of thousands of these are made a second, so the signal, the log and the progress
  * are created only when the handler uses them.
  */
-export class Attempt extends Timed implements FencedJob {
+export class Attempt extends Timed implements FencedJob, Stop {
   readonly assignment: Assignment;
   readonly jobId: string;
   readonly fence: number;
@@ -47,6 +48,7 @@ export class Attempt extends Timed implements FencedJob {
   trace: AttemptTrace | null = null;
   readonly #owner: AttemptOwner;
   #controller: AbortController | null = null;
+  #listener: ((reason: unknown) => void) | null = null;
 
   constructor(assignment: Assignment, owner: AttemptOwner) {
     super();
@@ -76,6 +78,19 @@ export class Attempt extends Timed implements FencedJob {
     if (this.stopCause) return;
     this.stopCause = cause;
     this.#controller?.abort(stopReason(cause, this.assignment));
+    this.#listener?.(stopReason(cause, this.assignment));
+  }
+
+  get isTold(): boolean {
+    return this.stopCause !== null;
+  }
+
+  get reason(): unknown {
+    return this.stopCause === null ? undefined : stopReason(this.stopCause, this.assignment);
+  }
+
+  listen(listener: ((reason: unknown) => void) | null): void {
+    this.#listener = listener;
   }
 
   openLog(): LogSender {

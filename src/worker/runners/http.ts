@@ -18,7 +18,7 @@ import { Connections } from './http/connections.js';
 import { type Dial, guardedConnector } from './http/connector.js';
 import type { Redaction } from './http/redaction.js';
 import { retryAfterMs } from './http/retry-after.js';
-import type { Runner, RunnerHost } from './runner.js';
+import { type Runner, type RunnerHost, type Stop, stopOf } from './runner.js';
 
 /** How much of the body of an answer that was not expected goes into the error. */
 const ERROR_BODY_BYTES = 8 * 1_024;
@@ -76,7 +76,11 @@ export class HttpRunner implements Runner {
     this.#opened?.connections.close();
   }
 
-  async run(assignment: Assignment, context: JobContext): Promise<unknown> {
+  async run(
+    assignment: Assignment,
+    context: JobContext,
+    stop: Stop = stopOf(context.signal),
+  ): Promise<unknown> {
     const { target } = assignment;
     if (target.type !== 'http') {
       throw new PermanentError(`A ${target.type} target was given to the runner of http targets.`);
@@ -84,7 +88,7 @@ export class HttpRunner implements Runner {
     const opened = this.#opened;
     if (!opened) throw new PunctualError('INTERNAL', 'The runner of http targets is not part of a worker.');
     const asked = parseDuration(target.timeout ?? '') ?? DEFAULT_CALL_TIMEOUT_MS;
-    const deadline = new CallDeadline(Math.min(asked, assignment.timeoutMs), context.signal);
+    const deadline = new CallDeadline(Math.min(asked, assignment.timeoutMs), stop);
     try {
       return await new Call(opened, assignment, target, deadline).make(context.traceparent);
     } finally {

@@ -6,6 +6,16 @@ import type { TaskDefinition } from '../../core/task-definition.js';
 import type { Assignment, SessionKey } from '../../core/wire.js';
 import type { ResolvedWorkerOptions } from '../worker-options.js';
 
+/** Tells that an attempt is to stop: what a runner listens to that makes no use of the signal, which costs much more. */
+export interface Stop {
+  /** Whether it was told to. */
+  readonly isTold: boolean;
+  /** Why; undefined if it was not told. */
+  readonly reason: unknown;
+  /** Calls back with the reason, not if it was told already. There is one listener; null takes it away. */
+  listen(listener: ((reason: unknown) => void) | null): void;
+}
+
 /** The worker that a runner is part of. */
 export interface RunnerHost {
   readonly gateway: WorkerGateway;
@@ -36,5 +46,23 @@ export interface Runner {
    * Does the work and returns its result, directly or as a promise. A thrown value fails the attempt; one with
    * `retryable: false` fails the job. `HANDED_ON` leaves the end of the attempt to whoever has its token.
    */
-  run(assignment: Assignment, context: JobContext): unknown;
+  run(assignment: Assignment, context: JobContext, stop?: Stop): unknown;
+}
+
+/** The same of a signal, for who has nothing else. */
+export function stopOf(signal: AbortSignal): Stop {
+  let current: (() => void) | null = null;
+  return {
+    get isTold() {
+      return signal.aborted;
+    },
+    get reason() {
+      return signal.reason;
+    },
+    listen: (listener) => {
+      if (current) signal.removeEventListener('abort', current);
+      current = listener && (() => listener(signal.reason));
+      if (current) signal.addEventListener('abort', current);
+    },
+  };
 }

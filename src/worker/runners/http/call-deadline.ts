@@ -1,5 +1,7 @@
 import { MAX_TIMER_MS } from '../../../core/clock.js';
 
+import type { Stop } from '../runner.js';
+
 /** What a call is waiting for. */
 type Phase = 'secrets' | 'turn' | 'answer';
 
@@ -13,19 +15,17 @@ const NOBODY = (): void => undefined;
 export class CallDeadline {
   phase: Phase = 'secrets';
   readonly #timer: NodeJS.Timeout;
-  readonly #outer: AbortSignal;
-  readonly #stop = () => this.#end(this.#outer.reason);
+  readonly #stop: Stop;
   #listener: (reason: unknown) => void = NOBODY;
   #isEnded = false;
   #isOver = false;
   #reason: unknown;
 
-  /** `outer` aborts when the attempt is told to stop. */
   constructor(
     readonly ms: number,
-    outer: AbortSignal,
+    stop: Stop,
   ) {
-    this.#outer = outer;
+    this.#stop = stop;
     this.#timer = setTimeout(
       () => {
         this.#isOver = !this.#isEnded;
@@ -33,8 +33,8 @@ export class CallDeadline {
       },
       Math.min(ms, MAX_TIMER_MS),
     );
-    if (outer.aborted) this.#stop();
-    else outer.addEventListener('abort', this.#stop);
+    if (stop.isTold) this.#end(stop.reason);
+    else stop.listen((reason) => this.#end(reason));
   }
 
   /** Whether the call must end. */
@@ -73,7 +73,7 @@ export class CallDeadline {
   release(): void {
     this.#listener = NOBODY;
     clearTimeout(this.#timer);
-    this.#outer.removeEventListener('abort', this.#stop);
+    this.#stop.listen(null);
   }
 
   #end(reason: unknown): void {

@@ -1,5 +1,6 @@
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { HttpReceiver } from '../../../../test/http-receiver.js';
+import { stopOf } from '../runner.js';
 import { AddressGuard } from './address-guard.js';
 import { AddressResolver } from './address-resolver.js';
 import { CallDeadline } from './call-deadline.js';
@@ -27,7 +28,7 @@ function openConnections(ttlMs: number) {
       ...{ url: new URL(`http://moving.example:${port}/`), method: 'POST', headers: {}, body: '' },
       ...{ hasSecretBody: false, ownHeaders: new Set() },
     };
-    const deadline = new CallDeadline(5_000, new AbortController().signal);
+    const deadline = new CallDeadline(5_000, stopOf(new AbortController().signal));
     try {
       return await connections.send(request, false, deadline, () => 0);
     } finally {
@@ -66,7 +67,7 @@ it('origins that nothing calls any more are forgotten, and their connections clo
     open: (origin) => ({ destroyed: false, end: () => void closed.push(origin) }),
     ...{ most: 2, ttlMs: 60_000, now: () => Date.now() },
   });
-  const deadline = new CallDeadline(3_600_000, new AbortController().signal);
+  const deadline = new CallDeadline(3_600_000, stopOf(new AbortController().signal));
   onTestFinished(() => deadline.release());
   const idle = Array.from({ length: 100 }, (_, index) => `http://idle-${index}.example`);
   for (const origin of idle) (await clients.enter(origin, deadline)).giveBack();
