@@ -28,6 +28,7 @@ export default defineConfig({
             'src/**/*.test.ts',
             'scripts/**/*.test.ts',
             'bench/src/**/*.test.ts',
+            'dashboard/src/**/*.test.ts',
             'test/*.test.ts',
             'test/oracle/*.test.ts',
             'test/fault/checker.test.ts',
@@ -58,10 +59,25 @@ export default defineConfig({
           globalSetup: ['test/postgres-for-tests.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          ...SHARED,
+          // A process for each file: ids never go back in a process, and tests here move the clock.
+          pool: 'forks',
           // These tests wait more than they compute, so more of them run side by side than there are cores.
           maxWorkers: 3,
           sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        test: {
+          name: 'browser',
+          expect: PATIENT,
+          env: QUIET,
+          include: ['test/browser/**/*.test.ts'],
+          globalSetup: ['test/postgres-for-tests.ts', 'test/browser/browser-for-tests.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          pool: 'forks',
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
         },
       },
       {
@@ -73,7 +89,7 @@ export default defineConfig({
           testTimeout: 300_000,
           pool: 'forks',
           fileParallelism: false,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
         },
       },
     ],

@@ -2,10 +2,11 @@
 // Start a node in this folder first: `bin/punctual up`.
 import { connect, task, workflow } from 'punctual';
 
-const render = task('render', (input) => ({ html: `<h1>${input.title}</h1>` }));
-const check = task('check', (input) => ({ ok: input.html.startsWith('<h1>') }));
-const shrink = task('shrink', (input) => ({ html: input.html.replaceAll(' ', '') }));
-const publish = task('publish', (input) => `${input.by} published ${input.html}`);
+// The names of tasks belong to the tenant, so these begin with what they are about: another worker may serve a `render`.
+const render = task('page.render', (input) => ({ html: `<h1>${input.title}</h1>` }));
+const check = task('page.check', (input) => ({ ok: input.html.startsWith('<h1>') }));
+const shrink = task('page.shrink', (input) => ({ html: input.html.replaceAll(' ', '') }));
+const publish = task('page.publish', (input) => `${input.by} published ${input.html}`);
 
 // The handles make the edges: what takes the result of a step runs after it.
 const publishPage = workflow('publish-page', { onFailure: 'stop' }, (w, input) => {

@@ -9,7 +9,7 @@ export {
   type MemberResults,
   member,
 } from './client/batch-handle.js';
-export type { EventOptions, HelloEvent, ResetEvent, StreamedEvent } from './client/events.js';
+export type { EventOptions, HelloEvent, ResetEvent, StreamedEvent, SumEvent } from './client/events.js';
 export type { RepeatableRequest } from './client/idempotency-key.js';
 export type { JobFilterOptions } from './client/job-filter.js';
 export {

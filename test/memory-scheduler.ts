@@ -230,10 +230,12 @@ export class MemoryScheduler implements WorkerGateway {
     });
   }
 
-  async secrets(_session: SessionKey, request: SecretsRequest): Promise<SecretsAnswer> {
+  secrets(_session: SessionKey, request: SecretsRequest): Promise<SecretsAnswer> {
     this.secretsAsked.push(request);
-    if (!this.secretsKept) throw new PunctualError('SECRETS_UNAVAILABLE', 'There is no master key.');
-    return this.secretsKept;
+    return this.#answer('secrets', () => {
+      if (!this.secretsKept) throw new PunctualError('SECRETS_UNAVAILABLE', 'There is no master key.');
+      return this.secretsKept;
+    });
   }
 
   publish(task: TaskInput): Promise<void> {

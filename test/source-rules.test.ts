@@ -9,19 +9,26 @@ import {
   notifications,
   type SourceFile,
   spreadArguments,
+  strayRequests,
   strayStatements,
+  textsAsMarkup,
+  wrongDashboardImports,
   wrongImports,
 } from './source-rules.js';
 
 const root = fileURLToPath(new URL('../src', import.meta.url));
 
-const sources: SourceFile[] = readdirSync(root, { recursive: true, withFileTypes: true })
-  .filter((entry) => entry.isFile() && /\.(ts|sql)$/.test(entry.name))
-  .map((entry) => join(entry.parentPath, entry.name))
-  .map((path) => ({
-    path: relative(root, path).split(sep).join('/'),
-    text: readFileSync(path, 'utf8'),
-  }));
+const sourcesBelow = (folder: string): SourceFile[] =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.(tsx?|sql)$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => ({
+      path: relative(folder, path).split(sep).join('/'),
+      text: readFileSync(path, 'utf8'),
+    }));
+
+const sources = sourcesBelow(root);
+const dashboard = sourcesBelow(fileURLToPath(new URL('../dashboard/src', import.meta.url)));
 
 describe('the sources', () => {
   it('are found', () => {
@@ -68,7 +75,45 @@ describe('the sources', () => {
   });
 });
 
+describe('the sources of the dashboard', () => {
+  it('are found', () => {
+    expect(dashboard.map(({ path }) => path)).toContain('shell/app.tsx');
+  });
+
+  it('take nothing from the rest of the repository but types of core', () => {
+    expect(wrongDashboardImports(dashboard)).toEqual([]);
+  });
+
+  it('make no markup of texts, and ask the API through one client', () => {
+    expect(textsAsMarkup(dashboard)).toEqual([]);
+    expect(strayRequests(dashboard)).toEqual([]);
+  });
+
+  it('have no intervals, and spread no list into the arguments of a call', () => {
+    expect(intervals(dashboard)).toEqual([]);
+    expect(spreadArguments(dashboard)).toEqual([]);
+  });
+});
+
 describe('the rules', () => {
+  it.each([
+    ["import { COUNTERS } from '../../../src/core/wire.js';", 1],
+    ["import type { Shard } from '../../../src/api/shard.js';", 1],
+    ["import type {\n  Page,\n} from '../../../src/core/wire.js';", 0],
+    ["import { get } from '../../api/client.js';", 0],
+  ])('know what the dashboard may import: %s', (text, count) => {
+    expect(wrongDashboardImports([{ path: 'screens/a/b.tsx', text }])).toHaveLength(count);
+  });
+
+  it.each(['element.innerHTML = text;', '<p style="color: red">', 'eval(text)'])('refuse %s', (text) => {
+    expect(textsAsMarkup([{ path: 'parts/a.tsx', text }])).toHaveLength(1);
+  });
+
+  it('refuse requests beside the client', () => {
+    expect(strayRequests([{ path: 'parts/a.tsx', text: "await fetch('/v1/jobs');" }])).toHaveLength(1);
+    expect(strayRequests([{ path: 'api/client.ts', text: "await fetch('/v1/jobs');" }])).toEqual([]);
+  });
+
   it('follow what is loaded, not what is a type or comes later', () => {
     const files = [
       {

@@ -1,7 +1,7 @@
 /** The rules that the sources keep, as plain functions over text, so that the rules themselves are tested. */
 
 export interface SourceFile {
-  /** Path below `src/`, with forward slashes. */
+  /** Path below `src/`, or below `dashboard/src/`, with forward slashes. */
   readonly path: string;
   readonly text: string;
 }
@@ -79,6 +79,33 @@ export function wrongImports(files: readonly SourceFile[]): string[] {
 
 const FILES_AND_PROCESSES =
   /['"]node:(?:fs|fs\/promises|child_process|perf_hooks|process|os|net|http)['"]|\bprocess\.\w/;
+
+const OUT_OF_DASHBOARD =
+  /^(import|export)\s(type\s)?[^'"]*?from\s+['"]((?:\.\.\/)+(?:src|test|scripts)\/[^'"]+)['"]/gm;
+
+/** What the dashboard takes from elsewhere in the repository besides types of core, which leave nothing behind in the page. */
+export function wrongDashboardImports(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) =>
+    [...text.matchAll(OUT_OF_DASHBOARD)]
+      .filter(([, , type, from]) => type === undefined || !/^(\.\.\/)+src\/core\//.test(from!))
+      .map(([, , , from]) => `${path} may not import ${from}`),
+  );
+}
+
+/** Ways to make elements or scripts of texts: what comes from jobs is text, and stays it. */
+export function textsAsMarkup(files: readonly SourceFile[]): string[] {
+  const pattern =
+    /\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySetInnerHTML|eval\()|\bstyle=/;
+  return files.flatMap((file) => linesMatching(file, pattern));
+}
+
+/** Who asks the API without the one client, and so without its headers and its rules. */
+export function strayRequests(files: readonly SourceFile[]): string[] {
+  const own = ['api/client.ts', 'live/event-stream.ts'];
+  return files
+    .filter(({ path }) => !own.includes(path))
+    .flatMap((file) => linesMatching(file, /\bfetch\(|\bXMLHttpRequest\b|\bEventSource\b/));
+}
 
 /** Files, processes and the environment in core, which is pure: they belong to `host`. */
 export function impureCore(files: readonly SourceFile[]): string[] {
@@ -173,7 +200,7 @@ function lineAt({ path, text }: SourceFile, place: number): string {
 
 /** Tests stand beside the code and may reach across the parts. */
 function isProductCode(file: SourceFile): boolean {
-  return !/\.(test|test-d|fixture)\.ts$/.test(file.path);
+  return !/\.(test|test-d|fixture)\.tsx?$/.test(file.path);
 }
 
 function linesMatching({ path, text }: SourceFile, pattern: RegExp): string[] {

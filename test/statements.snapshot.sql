@@ -151,18 +151,18 @@ mine AS MATERIALIZED (
       at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
       requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
-    inner_steps, wake_at, refers, hold, template, ok, bad, workflow, tenant, added_by)
-  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.run_if, $137::text),
-    coalesce(u.parents, $138::int), coalesce(u.parents_left, $139::int), coalesce(u.released, $140::boolean),
-    coalesce(u.delay_ms, $141::bigint), coalesce(u.wait, $142::json), coalesce(u.inner_graph, $143::json),
-    coalesce(u.inner_steps, $144::int), coalesce(u.wake_at, $145::bigint), coalesce(u.refers, $146::boolean),
-    coalesce(u.hold, $147::boolean), coalesce(u.template, $148::json), coalesce(u.ok, $149::int), coalesce(u.bad,
-    $150::int), $6::uuid, $7::text, $4::uuid FROM unnest($118::uuid[], $119::text[], $120::int[], $121::text[],
-    $122::int[], $123::int[], $124::boolean[], $125::bigint[], $126::json[], $127::json[], $128::int[],
-    $129::bigint[], $130::boolean[], $131::boolean[], $132::json[], $133::int[], $134::int[]) u(id, name, place,
-    run_if, parents, parents_left, released, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold,
-    template, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
+  INSERT INTO punctual.steps (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at,
+    refers, hold, template, parents_left, released, ok, bad, workflow, tenant, added_by)
+  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.parents, $137::int),
+    coalesce(u.run_if, $138::text), coalesce(u.delay_ms, $139::bigint), coalesce(u.wait, $140::json),
+    coalesce(u.inner_graph, $141::json), coalesce(u.inner_steps, $142::int), coalesce(u.wake_at, $143::bigint),
+    coalesce(u.refers, $144::boolean), coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json),
+    coalesce(u.parents_left, $147::int), coalesce(u.released, $148::boolean), coalesce(u.ok, $149::int),
+    coalesce(u.bad, $150::int), $6::uuid, $7::text, $4::uuid FROM unnest($118::uuid[], $119::text[], $120::int[],
+    $121::int[], $122::text[], $123::bigint[], $124::json[], $125::json[], $126::int[], $127::bigint[],
+    $128::boolean[], $129::boolean[], $130::json[], $131::int[], $132::boolean[], $133::int[], $134::int[]) u(id,
+    name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template,
+    parents_left, released, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
   SELECT e.parent, e.child FROM unnest($11::uuid[], $12::uuid[]) e(parent, child) WHERE EXISTS (SELECT 1 FROM own)
@@ -310,26 +310,35 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- apply-portion
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS MATERIALIZED (
-  SELECT o.job FROM punctual.outbox o WHERE o.job = ANY($4::uuid[] || $5::uuid[]) AND EXISTS (SELECT 1 FROM term)
-    FOR UPDATE
-), own AS MATERIALIZED (
-  SELECT 1 AS yes
-  WHERE (SELECT count(*) FROM locked) = cardinality($4::uuid[] || $5::uuid[]) AND EXISTS (SELECT 1 FROM term)
-), counted_out AS (
-  DELETE FROM punctual.outbox o WHERE o.job = ANY($4::uuid[]) AND EXISTS (SELECT 1 FROM own)
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), counted_out AS (
+  DELETE FROM punctual.outbox o WHERE o.job = ANY($4::uuid[]) AND EXISTS (SELECT 1 FROM term) RETURNING 1
 ), passed_on AS (
-  UPDATE punctual.outbox o SET place = $6::uuid WHERE o.job = ANY($5::uuid[]) AND EXISTS (SELECT 1 FROM own)
+  UPDATE punctual.outbox o SET place = $6::uuid WHERE o.job = ANY($5::uuid[]) AND EXISTS (SELECT 1 FROM term)
+    RETURNING 1
+), own AS MATERIALIZED (
+  -- Divides by zero unless all of them were there.
+  SELECT 1 / (
+    (SELECT count(*) FROM counted_out) + (SELECT count(*) FROM passed_on) = cardinality($4::uuid[] || $5::uuid[])
+  )::int AS yes
+  WHERE EXISTS (SELECT 1 FROM term)
+), changed_alike AS (
+  UPDATE punctual.steps s SET
+    parents_left = coalesce($28::int, s.parents_left), ok = coalesce($29::int, s.ok), bad = coalesce($30::int,
+      s.bad), released = coalesce($31::boolean, s.released), outcome = coalesce($32::text, s.outcome), finished_at =
+      coalesce($33::bigint, s.finished_at), parked = coalesce($35::boolean, s.parked),
+    wake_at = CASE WHEN $32::text IS NOT NULL THEN NULL WHEN $31::boolean THEN $34::bigint ELSE s.wake_at END
+  WHERE s.id = ANY($27::uuid[]) AND EXISTS (SELECT 1 FROM own)
 ), changed AS (
   UPDATE punctual.steps s SET
-    parents_left = coalesce(u.parents_left, s.parents_left), ok = coalesce(u.ok, s.ok), bad = coalesce(u.bad,
-      s.bad),
-    released = coalesce(u.released, s.released), outcome = coalesce(u.outcome, s.outcome),
-    finished_at = coalesce(u.finished_at, s.finished_at),
-    wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END,
-    parked = coalesce(u.parked, s.parked)
-  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::text[], $16::bigint[],
-      $28::bigint[], $30::boolean[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at, parked)
+    parents_left = coalesce(coalesce(u.parents_left, $45::int), s.parents_left), ok = coalesce(coalesce(u.ok,
+      $46::int), s.ok), bad = coalesce(coalesce(u.bad, $47::int), s.bad), released = coalesce(coalesce(u.released,
+      $48::boolean), s.released), outcome = coalesce(coalesce(u.outcome, $49::text), s.outcome), finished_at =
+      coalesce(coalesce(u.finished_at, $50::bigint), s.finished_at), parked = coalesce(coalesce(u.parked,
+      $52::boolean), s.parked),
+    wake_at = CASE WHEN coalesce(u.outcome, $49::text) IS NOT NULL THEN NULL WHEN coalesce(u.released, $48::boolean)
+      THEN coalesce(u.wake_at, $51::bigint) ELSE s.wake_at END
+  FROM unnest($36::uuid[], $37::int[], $38::int[], $39::int[], $40::boolean[], $41::text[], $42::bigint[],
+    $43::bigint[], $44::boolean[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at, parked)
   WHERE s.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
 ), advanced AS (
   UPDATE punctual.workflows w SET
@@ -339,45 +348,60 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       WHEN w.failed + u.failed > 0 THEN 'failed' ELSE 'succeeded' END,
     held = w.held AND w.steps_left > u.ended,
     ended_at = CASE WHEN w.steps_left > u.ended THEN w.ended_at ELSE $7::bigint END
-  FROM unnest($20::uuid[], $21::int[], $22::int[], $23::text[]) u(id, ended, failed, stopping)
+  FROM unnest($10::uuid[], $11::int[], $12::int[], $13::text[]) u(id, ended, failed, stopping)
   WHERE w.id BETWEEN u.id AND u.id AND EXISTS (SELECT 1 FROM own)
   RETURNING w.id, w.tenant, w.name, w.state, w.created_at, w.failed, w.ended_at IS NOT NULL AS is_over
+), freed AS (
+  DELETE FROM punctual.later l
+  WHERE l.id = ANY($18::uuid[]) AND l.blocked AND NOT (l.held OR CASE WHEN ($26::boolean[]) IS NULL THEN
+    $25::boolean ELSE ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END OR greatest(l.run_at, CASE WHEN
+    ($20::bigint[]) IS NULL THEN $19::bigint ELSE nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END)
+    > $9::bigint) AND EXISTS (SELECT 1 FROM own)
+  RETURNING l.*, greatest(l.run_at, CASE WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE
+    nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END) AS new_run_at, CASE WHEN $22::bytea IS NULL
+    THEN $21::json ELSE convert_from(substring($22::bytea FROM ($23::int[])[width_bucket(l.id, $18::uuid[])] FOR
+    nullif(($24::int[])[width_bucket(l.id, $18::uuid[])], 0)), 'UTF8')::json END AS new_payload
 ), postponed AS (
   UPDATE punctual.later l SET
-    blocked = u.parked, run_at = greatest(l.run_at, u.run_at),
-    admit_at = CASE WHEN u.parked THEN l.admit_at ELSE greatest(greatest(l.run_at, u.run_at) - $8::bigint,
-      $7::bigint) END,
-    payload = coalesce(u.payload, l.payload),
-    size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
-      l.size_kib)
-  FROM unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at, payload, parked)
-  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND (l.held OR u.parked OR greatest(l.run_at, u.run_at) >
-    $9::bigint) AND EXISTS (SELECT 1 FROM own)
+    blocked = CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean ELSE ($26::boolean[])[width_bucket(l.id,
+      $18::uuid[])] END, run_at = greatest(l.run_at, CASE WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE
+      nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END),
+    admit_at = CASE WHEN CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean ELSE
+      ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END THEN l.admit_at ELSE greatest(greatest(l.run_at, CASE
+      WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])],
+      -1) END) - $8::bigint, $7::bigint) END,
+    payload = coalesce(CASE WHEN $22::bytea IS NULL THEN $21::json ELSE convert_from(substring($22::bytea FROM
+      ($23::int[])[width_bucket(l.id, $18::uuid[])] FOR nullif(($24::int[])[width_bucket(l.id, $18::uuid[])], 0)),
+      'UTF8')::json END, l.payload),
+    size_kib = coalesce((octet_length((CASE WHEN $22::bytea IS NULL THEN $21::json ELSE
+      convert_from(substring($22::bytea FROM ($23::int[])[width_bucket(l.id, $18::uuid[])] FOR
+      nullif(($24::int[])[width_bucket(l.id, $18::uuid[])], 0)), 'UTF8')::json END)::text) +
+      coalesce(octet_length(l.target::text), 0)) >> 10, l.size_kib)
+  WHERE l.id = ANY($18::uuid[]) AND l.blocked AND (l.held OR CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean
+    ELSE ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END OR greatest(l.run_at, CASE WHEN ($20::bigint[]) IS
+    NULL THEN $19::bigint ELSE nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END) > $9::bigint) AND
+    EXISTS (SELECT 1 FROM own)
+    AND (SELECT count(*) FROM freed) < cardinality($18::uuid[])
   RETURNING l.id
-), freed AS (
-  DELETE FROM punctual.later l USING unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at,
-    payload, parked)
-  WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND NOT (l.held OR u.parked OR greatest(l.run_at, u.run_at) >
-    $9::bigint) AND EXISTS (SELECT 1 FROM own)
-  RETURNING l.*, greatest(l.run_at, u.run_at) AS new_run_at, u.payload AS new_payload
 ), live AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key,
     target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence, workflow, batch,
-    size_kib, edited)
+    size_kib)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
     m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, coalesce(m.new_payload,
     m.payload) AS payload, m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch,
     coalesce((octet_length((m.new_payload)::text) + coalesce(octet_length(m.target::text), 0)) >> 10, m.size_kib) AS
-    size_kib, true AS edited
+    size_kib
   FROM freed m
-  RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
-    jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
-    jobs.attempts + 1 AS fence, jobs.size_kib AS "sizeKib"
+  RETURNING jobs.id, jobs.payload, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at,
+    jobs.max_attempts, jobs.max_losses, jobs.at_most_once, jobs.timeout_ms, jobs.created_at, jobs.start_before,
+    jobs.task, jobs.created_by, jobs.key, jobs.concurrency_key, jobs.target, jobs.backoff, jobs.requires,
+    jobs.traceparent, jobs.attempts, jobs.size_kib, jobs.schedule, jobs.workflow
 ), gone AS (
   DELETE FROM punctual.later l
-  USING unnest($24::uuid[], $25::text[], $26::json[], $27::json[]) u(id, ended_as, ended_why, ended_with)
+  USING unnest($14::uuid[], $15::text[], $16::json[], $17::json[]) u(id, ended_as, ended_why, ended_with)
   WHERE l.id BETWEEN u.id AND u.id AND l.blocked AND EXISTS (SELECT 1 FROM own)
   RETURNING l.*, u.ended_as, u.ended_why, u.ended_with
 ), ended AS (
@@ -410,9 +434,18 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 ), answer AS (
   SELECT EXISTS (SELECT 1 FROM own) AS own,
     (SELECT json_agg(g) FROM (
-      SELECT string_agg(l.id::text, ' ') AS ids, l."tenant", l."queue", l."needs", l."lane", l."rank", l."runAt",
-        l."startBefore", l."key", l."fence", l."sizeKib" FROM live l GROUP BY l."tenant", l."queue", l."needs",
-        l."lane", l."rank", l."runAt", l."startBefore", l."key", l."fence", l."sizeKib") g) AS live,
+      SELECT string_agg(l.id::text, ' ') AS ids,
+        CASE WHEN l.attempts = 0 AND l.size_kib = 0 THEN json_agg(l.payload::text) END AS payloads,
+        l.tenant AS tenant, l.queue AS queue, l.needs AS needs, l.lane AS lane, l.rank AS rank, l.run_at AS run_at,
+          l.max_attempts AS max_attempts, l.max_losses AS max_losses, l.at_most_once AS at_most_once, l.timeout_ms
+          AS timeout_ms, l.created_at AS created_at, l.start_before AS start_before, l.task AS task, l.created_by AS
+          created_by, l.key AS key, l.concurrency_key AS concurrency_key, l.target::text AS target, l.backoff::text
+          AS backoff, l.requires::text AS requires, l.traceparent AS traceparent, l.attempts AS attempts, l.size_kib
+          AS size_kib, l.schedule AS schedule, l.workflow AS workflow
+      FROM live l GROUP BY l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at, l.max_attempts, l.max_losses,
+        l.at_most_once, l.timeout_ms, l.created_at, l.start_before, l.task, l.created_by, l.key, l.concurrency_key,
+        l.target::text, l.backoff::text, l.requires::text, l.traceparent, l.attempts, l.size_kib, l.schedule,
+        l.workflow) g) AS live,
     (SELECT count(*) FROM postponed) AS postponed,
     (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps,
     (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
@@ -2380,8 +2413,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT id, workflow, state, $4::bigint FROM ended WHERE workflow IS NOT NULL
   RETURNING job, workflow, state
 ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($5::uuid[]) THEN ARRAY(SELECT id FROM
-  ended) END AS ids, (SELECT json_agg(json_build_array(job, workflow, state)) FROM left_over) AS steps FROM ended)
-  SELECT answer.* FROM term LEFT JOIN answer ON true;
+  ended) END AS ids FROM ended) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- fold-tallies
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -2812,7 +2844,7 @@ WITH valid AS MATERIALIZED (
     definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($151::int[]),
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($147::int[]),
     $18::int - 1
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
@@ -2855,20 +2887,20 @@ WITH valid AS MATERIALIZED (
     at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
     requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
-    inner_steps, wake_at, refers, hold, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $137::text), coalesce(u.place, $138::int), coalesce(u.run_if, $139::text),
-    coalesce(u.parents, $140::int), coalesce(u.parents_left, $141::int), coalesce(u.released, $142::boolean),
-    coalesce(u.delay_ms, $143::bigint), coalesce(u.wait, $144::json), coalesce(u.inner_graph, $145::json),
-    coalesce(u.inner_steps, $146::int), coalesce(u.wake_at, $147::bigint), coalesce(u.refers, $148::boolean),
-    coalesce(u.hold, $149::boolean), coalesce(u.template, $150::json), $10::uuid, $11::text FROM
-    unnest($122::uuid[], $123::text[], $124::int[], $125::text[], $126::int[], $127::int[], $128::boolean[],
-    $129::bigint[], $130::json[], $131::json[], $132::int[], $133::bigint[], $134::boolean[], $135::boolean[],
-    $136::json[]) u(id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
-    inner_steps, wake_at, refers, hold, template) WHERE EXISTS (SELECT 1 FROM made)
+  INSERT INTO punctual.steps (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at,
+    refers, hold, template, parents_left, released, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.parents, $137::int),
+    coalesce(u.run_if, $138::text), coalesce(u.delay_ms, $139::bigint), coalesce(u.wait, $140::json),
+    coalesce(u.inner_graph, $141::json), coalesce(u.inner_steps, $142::int), coalesce(u.wake_at, $143::bigint),
+    coalesce(u.refers, $144::boolean), coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json),
+    coalesce(u.parents, $137::int), coalesce(u.parents, $137::int) = 0, $10::uuid, $11::text FROM
+    unnest($122::uuid[], $123::text[], $124::int[], $125::int[], $126::text[], $127::bigint[], $128::json[],
+    $129::json[], $130::int[], $131::bigint[], $132::boolean[], $133::boolean[], $134::json[]) u(id, name, place,
+    parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template) WHERE EXISTS (SELECT
+    1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($151::int[], $152::int[]) e(parent,
+  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($147::int[], $148::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
@@ -2892,7 +2924,7 @@ WITH valid AS MATERIALIZED (
     definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($111::int[]),
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($95::int[]),
     $18::int - 1
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
@@ -2910,27 +2942,21 @@ WITH valid AS MATERIALIZED (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
     backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
-  SELECT u.id, coalesce(u.payload, $57::json), coalesce(u.size_kib, $58::int), $59::text, $60::int, $61::int,
-    $62::int, $63::smallint, $64::bigint, $65::smallint, $66::smallint, $67::boolean, $68::bigint, $69::bigint,
-    $70::bigint, $71::text, $72::text, $73::text, $74::text, $75::json, $76::json, $77::json, $78::text,
-    coalesce(u.admit_at, $79::bigint), coalesce(u.held, $80::boolean), coalesce(u.blocked, $81::boolean), $10::uuid,
-    $23::text, $24::bigint FROM unnest($51::uuid[], $52::json[], $53::int[], $54::bigint[], $55::boolean[],
-    $56::boolean[]) u(id, payload, size_kib, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
+  SELECT u.id, coalesce(u.payload, $54::json), coalesce(u.size_kib, $55::int), $56::text, $57::int, $58::int,
+    $59::int, $60::smallint, $61::bigint, $62::smallint, $63::smallint, $64::boolean, $65::bigint, $66::bigint,
+    $67::bigint, $68::text, $69::text, $70::text, $71::text, $72::json, $73::json, $74::json, $75::text,
+    $76::bigint, $77::boolean, $78::boolean, $10::uuid, $23::text, $24::bigint FROM unnest($51::uuid[], $52::json[],
+    $53::int[]) u(id, payload, size_kib) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, run_if, parents, parents_left, released, delay_ms, wait, inner_graph,
-    inner_steps, wake_at, refers, hold, template, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $97::text), coalesce(u.place, $98::int), coalesce(u.run_if, $99::text),
-    coalesce(u.parents, $100::int), coalesce(u.parents_left, $101::int), coalesce(u.released, $102::boolean),
-    coalesce(u.delay_ms, $103::bigint), coalesce(u.wait, $104::json), coalesce(u.inner_graph, $105::json),
-    coalesce(u.inner_steps, $106::int), coalesce(u.wake_at, $107::bigint), coalesce(u.refers, $108::boolean),
-    coalesce(u.hold, $109::boolean), coalesce(u.template, $110::json), $10::uuid, $11::text FROM unnest($82::uuid[],
-    $83::text[], $84::int[], $85::text[], $86::int[], $87::int[], $88::boolean[], $89::bigint[], $90::json[],
-    $91::json[], $92::int[], $93::bigint[], $94::boolean[], $95::boolean[], $96::json[]) u(id, name, place, run_if,
-    parents, parents_left, released, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template)
-    WHERE EXISTS (SELECT 1 FROM made)
+  INSERT INTO punctual.steps (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at,
+    refers, hold, template, parents_left, released, workflow, tenant)
+  SELECT u.id, coalesce(u.name, $83::text), coalesce(u.place, $84::int), coalesce(u.parents, $85::int), $86::text,
+    $87::bigint, $88::json, $89::json, $90::int, $91::bigint, $92::boolean, $93::boolean, $94::json,
+    coalesce(u.parents, $85::int), coalesce(u.parents, $85::int) = 0, $10::uuid, $11::text FROM unnest($79::uuid[],
+    $80::text[], $81::int[], $82::int[]) u(id, name, place, parents) WHERE EXISTS (SELECT 1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($82::uuid[])[e.parent + 1], ($82::uuid[])[e.child + 1] FROM unnest($111::int[], $112::int[]) e(parent,
+  SELECT ($79::uuid[])[e.parent + 1], ($79::uuid[])[e.child + 1] FROM unnest($95::int[], $96::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
@@ -3180,7 +3206,8 @@ FROM (
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, workflow, batch, held, fence, worker, epoch, claimed_at, cancelled_at,
-    progress, started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS earlier_count,
+    handed_on_at, progress, started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS
+    earlier_count, step, step_inner, step_waits, step_event, step_until,
     CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
@@ -3204,8 +3231,8 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
   j.schedule, j.occurrence, j.workflow, j.batch, false AS held, c.fence, c.worker, c.epoch, c.claimed_at,
-  c.cancelled_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE
-  'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL
+  THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY ($2::uuid[])
@@ -3218,9 +3245,9 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
   s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.workflow, l.batch,
   l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint
-  AS cancelled_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, CASE WHEN
-  l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS
-  error
+  AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS
+  finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY ($3::uuid[])
@@ -3229,7 +3256,8 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
-  NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+  NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress, h.started_at, h.finished_at, h.state,
+  h.outcome, h.result, h.error
 FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
@@ -3241,7 +3269,16 @@ FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY ($4::uuid[]) AND h.finished_at >=
-  $5::bigint) p OFFSET 0) r) s WINDOW in_order AS (ORDER BY id DESC)) t
+  $5::bigint) p LEFT JOIN LATERAL (
+    SELECT s.name AS step, s.inner_workflow AS step_inner,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN true END
+      AS step_waits,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN s.wait ->>
+      'event' END AS step_event,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS
+      NOT NULL THEN s.wake_at END AS step_until
+    FROM punctual.steps s WHERE s.id = p.id AND p.workflow IS NOT NULL) w ON true OFFSET 0) r) s WINDOW in_order AS
+      (ORDER BY id DESC)) t
   WHERE place_in_portion <= $6::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
 -- list-managed-schedules
@@ -3732,10 +3769,9 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
   WHERE s.bytes_before < $3;
 
 -- read-edges
-SELECT c.ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
-  s.ok, s.bad, s.released, s.outcome, s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS
-    inner,
-  s.refers
+SELECT string_agg(s.id::text, ' ') AS ids, c.ends, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
+  s.ok, s.bad, s.released, s.outcome,
+  s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS inner, s.refers
 FROM (
   SELECT e.child, string_agg(e.n::text, ' ') AS ends
   FROM (
@@ -3744,7 +3780,9 @@ FROM (
       SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
     ORDER BY u.n, e.child LIMIT $3) e
   GROUP BY e.child) c
-JOIN punctual.steps s ON s.id BETWEEN c.child AND c.child;
+JOIN punctual.steps s ON s.id BETWEEN c.child AND c.child
+GROUP BY c.ends, s.run_if, s.parents, s.parents_left, s.ok, s.bad, s.released, s.outcome, s.delay_ms, s.wait::text,
+  s.inner_graph IS NOT NULL, s.refers;
 
 -- read-ended-members
 SELECT h.id, h.state FROM unnest($2::uuid[]) u(id)
@@ -3823,17 +3861,18 @@ FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL;
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, workflow, batch, held, fence, worker, epoch, claimed_at, cancelled_at,
-    progress, started_at, finished_at, state, outcome, payload, result, error, array_to_json(
+    handed_on_at, progress, started_at, finished_at, state, outcome, payload, result, error, array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_attempts,
-    coalesce(cardinality(earlier_attempts), 0) AS earlier_count
+    coalesce(cardinality(earlier_attempts), 0) AS earlier_count, step, step_inner, step_waits, step_event,
+      step_until
   FROM (
       
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
   j.schedule, j.occurrence, j.workflow, j.batch, false AS held, c.fence, c.worker, c.epoch, c.claimed_at,
-  c.cancelled_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE
-  'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL
+  THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = $2::uuid
@@ -3846,9 +3885,9 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
   s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.workflow, l.batch,
   l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint
-  AS cancelled_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS finished_at, CASE WHEN
-  l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS
-  error
+  AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS
+  finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS
+  result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2::uuid
@@ -3857,7 +3896,8 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
-  NULL::bigint AS cancelled_at, h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+  NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress, h.started_at, h.finished_at, h.state,
+  h.outcome, h.result, h.error
 FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
@@ -3868,7 +3908,16 @@ FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
   e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
-JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p;
+JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p
+  LEFT JOIN LATERAL (
+    SELECT s.name AS step, s.inner_workflow AS step_inner,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN true END
+      AS step_waits,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN s.wait ->>
+      'event' END AS step_event,
+    CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS
+      NOT NULL THEN s.wake_at END AS step_until
+    FROM punctual.steps s WHERE s.id = p.id AND p.workflow IS NOT NULL) w ON true;
 
 -- read-joiners
 SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
@@ -4059,7 +4108,8 @@ LEFT JOIN LATERAL (
   WHERE s.tenant = $1 AND s.name = $3 AND s.deleted_at IS NULL;
 
 -- read-schedules-ahead
-SELECT s.id, s.tenant, s.fire_at AS "fireAt", s.created_at AS "createdAt", json_strip_nulls(json_build_object(
+SELECT s.id, s.tenant, s.name, s.fire_at AS "fireAt", s.created_at AS "createdAt",
+  json_strip_nulls(json_build_object(
   'cron', d.value -> 'cron', 'every', d.value -> 'every', 'at', d.value -> 'at', 'timezone', d.value -> 'timezone',
   'dst', d.value -> 'dst', 'startAt', d.value -> 'startAt', 'endAt', d.value -> 'endAt'))::text AS timing
 FROM (
@@ -4149,6 +4199,12 @@ SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
     ELSE o.state END AS state,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN true END AS
+    step_waits,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN s.wait ->>
+    'event' END AS step_event,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS NOT
+    NULL THEN s.wake_at END AS step_until,
   (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
 FROM (
   SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
@@ -4173,6 +4229,12 @@ SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s
     WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
     WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
     ELSE o.state END AS state,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN true END AS
+    step_waits,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) THEN s.wait ->>
+    'event' END AS step_event,
+  CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS NOT
+    NULL THEN s.wake_at END AS step_until,
   ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
     WHERE e.child = s.id ORDER BY p.place) AS after,
   (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
@@ -4340,8 +4402,8 @@ SELECT l.id, l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at AS "runAt", l.
 l.attempts + 1 AS fence, l.size_kib AS "sizeKib" FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked;
 
 -- read-waiting-steps
-SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner FROM punctual.steps s
-WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL;
+SELECT s.id, s.name, s.wait, s.released FROM punctual.steps s
+WHERE s.workflow = $1::uuid AND s.outcome IS NULL AND s.wait IS NOT NULL;
 
 -- read-woken-steps
 SELECT s.id, s.workflow, s.tenant, s.wait, s.inner_graph IS NOT NULL AS inner, coalesce((SELECT w.held FROM

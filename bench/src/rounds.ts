@@ -161,13 +161,13 @@ function summarize({ name, role, system }: Contestant, slices: readonly SliceRes
       perSecond: slices.map((slice) => slice.perSecond!),
     }),
     ...averages(slices),
-    ...(slices[0]!.delays && {
+    ...(delays.length > 0 && {
       ...spread(delays),
       ...(slices[0]!.early !== undefined && {
         early: slices.reduce((sum, slice) => sum + slice.early!, 0),
       }),
-      slicesP50Ms: slices.map((slice) => rounded(slice.spread!.p50Ms)),
-      slicesP99Ms: slices.map((slice) => rounded(slice.spread!.p99Ms)),
+      slicesP50Ms: slices.map(({ spread }) => spread && rounded(spread.p50Ms)),
+      slicesP99Ms: slices.map(({ spread }) => spread && rounded(spread.p99Ms)),
     }),
   };
 }

@@ -40,9 +40,9 @@ function openFeed() {
     () => 1_000,
     over.signal,
   );
-  const listen = (filter: EventFilter = {}, after: string | null = null) => {
+  const listen = (filter: EventFilter = {}, after: string | null = null, sample: number | null = null) => {
     const client = new Client();
-    const served = feed.serve(new CompiledFilter(filter), after, client);
+    const served = feed.serve({ filter: new CompiledFilter(filter), after, sample }, client);
     served.catch(() => undefined);
     return { client, served };
   };
@@ -193,3 +193,46 @@ it.each([
     expect(client.types.slice(4)).toEqual([...types, 'job.started']);
   },
 );
+
+/** What the messages of a client say of how many events there were. */
+const sumsOf = ({ pieces }: Client): Record<string, number>[] =>
+  [...pieces.join('').matchAll(/^event: sum\ndata: (.*)$/gm)].map(([, data]) => JSON.parse(data!).events);
+
+it('a listener that asks for a sample is told the first events at once, and how many others there were', async () => {
+  const { feed, listen } = openFeed();
+  feed.begin(1, 0, 0);
+  const all = listen().client;
+  const sampled = listen({}, null, 40).client;
+  await expect.poll(() => sampled.types).toEqual(['hello']);
+  feed.receive(1, events(1, 1, 500));
+  const paused = ringEntry('queue.paused', { queue: 'mail' }, serverSentEvent('1.501', 'queue.paused', '{}'));
+  feed.receive(501, [paused]);
+  expect(sampled.types).toEqual(['hello', ...Array(10).fill('job.started'), 'queue.paused']);
+  await expect.poll(() => sumsOf(sampled)).toEqual([{ 'job.started': 490 }]);
+  expect(sampled.pieces.join('')).toContain('id: 1.501\nevent: sum');
+  expect(all.types).toHaveLength(502);
+  // The next window has room again.
+  feed.receive(502, events(1, 502, 3));
+  expect(sampled.types.slice(-3)).toEqual(Array(3).fill('job.started'));
+});
+
+it('a listener with a sample that was away is told the sum of what it missed', async () => {
+  const { feed, listen } = openFeed();
+  feed.begin(1, 0, 300);
+  feed.receive(1, events(1, 1, 300));
+  const { client } = listen({}, '1.100', 40);
+  await expect.poll(() => sumsOf(client)).toEqual([{ 'job.started': 190 }]);
+  expect(client.types).toEqual(['hello', ...Array(10).fill('job.started'), 'sum']);
+  expect(client.pieces.join('')).toContain('id: 1.300\nevent: sum');
+});
+
+it('what was counted before another leader is not told after it', async () => {
+  const { feed, listen } = openFeed();
+  feed.begin(1, 0, 0);
+  const { client } = listen({}, null, 4);
+  await expect.poll(() => client.types).toEqual(['hello']);
+  feed.receive(1, events(1, 1, 5));
+  feed.begin(2, 0, 0);
+  feed.receive(1, events(2, 1, 3));
+  await expect.poll(() => sumsOf(client)).toEqual([{ 'job.started': 2 }]);
+});

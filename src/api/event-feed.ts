@@ -4,6 +4,7 @@ import { EventRing, type RingEntry, type RingLimits } from '../core/event-ring.j
 import { type CompiledFilter, eventId, parseEventId, serverSentEvent } from '../core/events.js';
 import { News } from '../core/news.js';
 import { noLeader } from '../dispatch/leader-state.js';
+import { EventSampler, WINDOW_MS } from './event-sampler.js';
 import type { AnswerStream } from './route.js';
 
 /** How long a client is asked to wait before it connects again. */
@@ -17,10 +18,23 @@ const HEARTBEAT = ':\n\n';
 /** Why a stream cannot go on where it was. */
 type ResetReason = 'new-leader' | 'too-old' | 'gap';
 
-/** Those whose filters let the same events through: their text is joined and encoded once. */
+/** What a listener wishes to hear. */
+export interface ListenerWish {
+  readonly filter: CompiledFilter;
+  /** The id of the event after which it resumes; null if it begins. */
+  readonly after: string | null;
+  /** How many events of a second are told one by one; null for all. */
+  readonly sample: number | null;
+}
+
+/** Those who wish to hear the same: its text is joined and encoded once. */
 interface Group {
   readonly filter: CompiledFilter;
   readonly streams: Set<AnswerStream>;
+  /** Null if all events are told. */
+  readonly sampler: EventSampler | null;
+  /** Ends the window of the sampler. */
+  window: NodeJS.Timeout | undefined;
 }
 
 const NO_GROUP = { workflow: undefined, batch: undefined };
@@ -53,17 +67,17 @@ export class EventFeed {
     return this.streams.size;
   }
 
-  /** Tells a listener its events until it has gone; it resumes after the event with this id, if one is given. */
-  async serve(filter: CompiledFilter, after: string | null, stream: AnswerStream): Promise<void> {
+  /** Tells a listener what it wishes to hear until it has gone. */
+  async serve(wish: ListenerWish, stream: AnswerStream): Promise<void> {
     this.streams.add(stream);
     try {
       await this.untilBegun(stream.gone);
       stream.gone.throwIfAborted();
-      await this.catchUp(filter, after, stream);
+      await this.catchUp(wish, stream);
       await firstAborted(stream.gone, this.over);
     } finally {
       this.streams.delete(stream);
-      this.leaveGroup(filter, stream);
+      this.leaveGroup(wish, stream);
     }
   }
 
@@ -87,10 +101,17 @@ export class EventFeed {
     const wasComplete = this.isComplete;
     for (const entry of fresh) ring.add(entry, limits);
     if (!wasComplete && this.isComplete) this.begun.tell();
-    for (const { filter, streams } of this.groups.values()) {
-      const text = joined(fresh, filter);
-      if (text !== '') this.send(streams, text);
+    for (const group of this.groups.values()) {
+      const text = group.sampler?.take(fresh) ?? joined(fresh, group.filter);
+      if (text !== '') this.send(group.streams, text);
+      if (group.sampler?.hasBegun) group.window ??= setTimeout(() => this.endWindow(group), WINDOW_MS);
     }
+  }
+
+  private endWindow(group: Group): void {
+    group.window = undefined;
+    const text = group.sampler!.endWindow(eventId(this.epoch, this.ring!.last));
+    if (text !== '') this.send(group.streams, text);
   }
 
   /** The leader keeps no ring for this tenant: those who listen are let go, and told to come again. */
@@ -130,7 +151,10 @@ export class EventFeed {
   }
 
   /** Sends what the listener has missed, as fast as it reads; then it is told everything together with its group. */
-  private async catchUp(filter: CompiledFilter, after: string | null, stream: AnswerStream): Promise<void> {
+  private async catchUp(wish: ListenerWish, stream: AnswerStream): Promise<void> {
+    const { filter, after, sample } = wish;
+    // What was missed while the listener was away is one window, however long it was.
+    const sampler = sample === null ? null : new EventSampler(filter, sample);
     let ring = this.ring!;
     let { epoch } = this;
     let position = this.resumeAt(after) ?? ring.last;
@@ -139,15 +163,20 @@ export class EventFeed {
       if (this.refused) return stream.drop();
       if (ring !== this.ring) {
         void stream.write(this.restartText(filter, epoch));
+        sampler?.forget();
         ring = this.ring!;
         epoch = this.epoch;
         position = ring.last;
       }
       const entries = ring.after(position, PORTION_CHARACTERS);
       if (entries === null) return stream.drop();
-      if (entries.length === 0) return this.joinGroup(filter, stream);
+      if (entries.length === 0) {
+        const sum = sampler?.endWindow(eventId(epoch, position)) ?? '';
+        if (sum !== '') void stream.write(sum);
+        return this.joinGroup(wish, stream);
+      }
       position += entries.length;
-      const text = joined(entries, filter);
+      const text = sampler?.take(entries) ?? joined(entries, filter);
       if (text !== '') await stream.write(text);
     }
   }
@@ -189,8 +218,10 @@ export class EventFeed {
     const before = this.epoch;
     this.epoch = epoch;
     this.ring = new EventRing(base);
-    for (const { filter, streams } of this.groups.values())
+    for (const { filter, streams, sampler } of this.groups.values()) {
+      sampler?.forget();
       this.send(streams, this.restartText(filter, before));
+    }
   }
 
   /** What a listener is told that has heard events of the epoch `before` from a ring that is no more. */
@@ -209,16 +240,24 @@ export class EventFeed {
     }
   }
 
-  private joinGroup(filter: CompiledFilter, stream: AnswerStream): void {
-    const group = this.groups.get(filter.key) ?? { filter, streams: new Set() };
+  private joinGroup(wish: ListenerWish, stream: AnswerStream): void {
+    const { filter, sample } = wish;
+    const sampler = sample === null ? null : new EventSampler(filter, sample);
+    const group = this.groups.get(keyOf(wish)) ?? { filter, streams: new Set(), sampler, window: undefined };
     group.streams.add(stream);
-    this.groups.set(filter.key, group);
+    this.groups.set(keyOf(wish), group);
   }
 
-  private leaveGroup(filter: CompiledFilter, stream: AnswerStream): void {
-    const group = this.groups.get(filter.key);
-    if (group?.streams.delete(stream) && group.streams.size === 0) this.groups.delete(filter.key);
+  private leaveGroup(wish: ListenerWish, stream: AnswerStream): void {
+    const group = this.groups.get(keyOf(wish));
+    if (!group?.streams.delete(stream) || group.streams.size > 0) return;
+    clearTimeout(group.window);
+    this.groups.delete(keyOf(wish));
   }
+}
+
+function keyOf({ filter, sample }: ListenerWish): string {
+  return sample === null ? filter.key : `${sample} ${filter.key}`;
 }
 
 function joined(entries: readonly RingEntry[], filter: CompiledFilter): string {

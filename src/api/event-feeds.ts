@@ -1,11 +1,10 @@
 import { messageOf } from '../core/errors.js';
 import { type RingEntry, ringLimits } from '../core/event-ring.js';
 import type { EventReceiver, EventSource } from '../core/event-source.js';
-import type { CompiledFilter } from '../core/events.js';
 import type { Log } from '../core/log.js';
 import { News } from '../core/news.js';
 import { noLeader } from '../dispatch/leader-state.js';
-import { EventFeed } from './event-feed.js';
+import { EventFeed, type ListenerWish } from './event-feed.js';
 import type { AnswerStream } from './route.js';
 
 /**
@@ -62,19 +61,14 @@ export class EventFeeds implements EventReceiver {
     return this.attending;
   }
 
-  /** Tells a listener the events of a ring that its filter lets through, until it has gone. */
-  async listen(
-    ring: string,
-    filter: CompiledFilter,
-    after: string | null,
-    stream: AnswerStream,
-  ): Promise<void> {
+  /** Tells a listener the events of a ring that it wishes to hear, until it has gone. */
+  async listen(ring: string, wish: ListenerWish, stream: AnswerStream): Promise<void> {
     if (this.isClosed) throw noLeader();
     const feed = this.feedOf(ring);
     this.listeners += 1;
     this.heart ??= this.beatLater();
     try {
-      await feed.serve(filter, after, stream);
+      await feed.serve(wish, stream);
     } finally {
       this.listeners -= 1;
       if (feed.size === 0) this.lingerOn(ring, feed);

@@ -65,7 +65,8 @@ export async function listen(
   // A browser that connects again sends the header, and the query that it began with.
   const after = lastEventId ?? query.after ?? null;
   const { eventFeeds } = node.shardOf(caller.tenant);
-  await eventFeeds.listen(isForAll ? ALL_TENANTS : caller.tenant, filter, after, stream);
+  const ring = isForAll ? ALL_TENANTS : caller.tenant;
+  await eventFeeds.listen(ring, { filter, after, sample: query.sample ?? null }, stream);
 }
 
 /** The names that a query asks for, all of which the key must reach; without any, those that the key reaches. */

@@ -13,6 +13,8 @@ const MINUTE_MS = 60_000;
 /** Rows of jobs and of schedules that one answer looks at, whosever they are. */
 const MOST_LATER = 200_000;
 const MOST_SCHEDULES = 2_000;
+/** Schedules that are named because they are due next. */
+const MOST_SOONEST = 10;
 /** Occurrences that one answer looks at. */
 const MOST_OCCURRENCES = 200_000;
 /** A herd is at least so many, and so many times the mean. */
@@ -42,11 +44,13 @@ export const forecastRoutes: readonly Route[] = [
       const live = await waitingJobs.upcoming(tenant, from, minutes);
       for (const [i, count] of live.counts.entries()) jobs[i]! += count;
       const isAllLater = await countLater(shard.pool, tenant, from, jobs, MOST_LATER);
+      const soonest = await firstSchedules(shard, tenant);
       const isAllDue = await countOccurrences(shard, tenant, from, occurrences);
       const figures = await shard.figures();
       const averageRunMs = figures && averageRun(figures);
       return {
         ...viewOf(from, jobs, occurrences, averageRunMs),
+        soonest,
         slots: figures?.totals.slots ?? null,
         complete: live.complete && isAllLater && isAllDue,
       };
@@ -59,7 +63,7 @@ function viewOf(
   jobs: readonly number[],
   occurrences: readonly number[],
   averageRunMs: number | null,
-): Omit<ForecastView, 'slots' | 'complete'> {
+): Omit<ForecastView, 'slots' | 'soonest' | 'complete'> {
   const totals = jobs.map((count, i) => count + occurrences[i]!);
   const mean = totals.reduce((sum, each) => sum + each, 0) / totals.length;
   const wanted = (total: number) =>
@@ -82,6 +86,30 @@ function averageRun({ attempts }: Figures): number | null {
     for (const each of runTime.counts) count += each;
   }
   return count === 0 ? null : Math.ceil(sum / count);
+}
+
+/** The schedules that are due next, whenever that is. */
+async function firstSchedules(shard: Shard, tenant: string | null): Promise<ForecastView['soonest']> {
+  const now = shard.clock.now();
+  const found: { readonly tenant: string; readonly schedule: string; readonly at: number }[] = [];
+  let last: Pick<ScheduleAhead, 'fireAt' | 'id'> = { fireAt: 0, id: FIRST_UUID };
+  for (let read = 0; read < MOST_SCHEDULES && found.length < MOST_SOONEST; ) {
+    const schedules = await readSchedulesAhead(shard.pool, last, Number.MAX_SAFE_INTEGER);
+    for (const schedule of schedules) {
+      if (tenant !== null && schedule.tenant !== tenant) continue;
+      const table = parseTimetable(JSON.parse(schedule.timing), schedule.createdAt);
+      // The leader makes a job shortly before it is due.
+      const at = table.next(Math.max(now, schedule.fireAt - 1));
+      if (at !== null) found.push({ tenant: schedule.tenant, schedule: schedule.name, at });
+    }
+    if (!isFullPortion(schedules)) break;
+    read += schedules.length;
+    last = schedules.at(-1)!;
+  }
+  return found
+    .sort((a, b) => a.at - b.at)
+    .slice(0, MOST_SOONEST)
+    .map(({ at, ...which }) => ({ ...which, at: new Date(at).toISOString() }));
 }
 
 /** Adds the occurrences of schedules; answers whether these are all. */

@@ -7,12 +7,15 @@ import {
   type JobError,
   type JobPart,
   type JobState,
+  type ListedJob,
   type Progress,
+  type RelativeList,
   type RetryInput,
 } from '../core/job.js';
 import type { Repetition } from '../core/keys.js';
 import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
-import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
+import type { StepWait } from '../core/workflow.js';
+import type { PlacedRow, StepWaitRow, StoredAttempt } from '../store/job-places.js';
 import type { JobRow } from '../store/job-row.js';
 import type { ListedRow } from '../store/list-jobs.js';
 import type { Relatives } from '../store/read-workflows.js';
@@ -21,6 +24,8 @@ import { JsonText } from './json-text.js';
 /** The parts of a job that a list left out. */
 type Left = Partial<Pick<ListedRow, 'without_payload' | 'without_result' | 'without_stack'>>;
 
+const NO_RELATIVES: Relatives = { dependsOn: [], dependents: [], ancestors: [], descendants: [], cut: [] };
+
 /** A stored job as the API shows it; its text is made when it is read. */
 export class JobView extends JsonText {
   constructor(
@@ -28,8 +33,8 @@ export class JobView extends JsonText {
     private readonly newestProgress: Progress | null,
     /** What the answer to a submission says about its key; missing in all other answers. */
     private readonly repetition?: Repetition,
-    /** The steps around it, if it is a step of a workflow; lists leave them out. */
-    private readonly relatives?: Relatives,
+    /** The steps around it, if it is a step of a workflow; null where they are left out. */
+    private readonly relatives?: Relatives | null,
   ) {
     super();
   }
@@ -56,8 +61,9 @@ export class JobView extends JsonText {
 
   /** The same without what is large about the job, as lists show it. */
   withoutLarge(): JobView {
-    const { row, newestProgress, repetition } = this;
-    return new JobView({ ...row, without_payload: true, without_result: true }, newestProgress, repetition);
+    const { row, newestProgress, repetition, relatives } = this;
+    const small = { ...row, without_payload: true, without_result: true };
+    return new JobView(small, newestProgress, repetition, relatives);
   }
 
   get text(): string {
@@ -70,8 +76,16 @@ export class JobView extends JsonText {
     return `${JSON.stringify(this.rest()).slice(0, -1)},${payload}${result}${error}${repetition}}`;
   }
 
+  /** An empty list says that there are no such steps, so where they are not known there is none. */
+  private around(): Partial<Pick<Job, RelativeList | 'relativesCut'>> {
+    const { row, relatives } = this;
+    if (relatives === null && row.workflow !== null) return {};
+    const { cut, ...lists } = relatives ?? NO_RELATIVES;
+    return { ...lists, ...(cut.length > 0 && { relativesCut: cut }) };
+  }
+
   /** The fields that are not stored as JSON. */
-  private rest(): Omit<Job, 'payload' | 'result' | 'target' | 'error' | 'requires'> {
+  private rest(): Omit<ListedJob, 'payload' | 'result' | 'target' | 'error' | 'requires'> {
     const { row } = this;
     const attempts = (row.earlier_attempts ?? []).map(toAttempt);
     const earlierLeft = row.earlier_count - attempts.length;
@@ -97,6 +111,8 @@ export class JobView extends JsonText {
       scheduledBy: row.occurrence === null ? null : row.created_by,
       schedule: row.schedule,
       workflow: row.workflow,
+      step: row.step,
+      waitsFor: row.state === 'blocked' ? waitsFor(row, row.step_inner) : null,
       batch: row.batch,
       attempt: earlierLeft + attempts.length,
       failures: row.failures,
@@ -108,19 +124,22 @@ export class JobView extends JsonText {
       fence: row.fence ?? row.attempts,
       worker: row.worker,
       startedAt: startedAt ?? maybeTime(row.claimed_at),
+      handedOnAt: maybeTime(row.handed_on_at),
       cancelRequestedAt: maybeTime(row.cancelled_at),
       finishedAt: maybeTime(row.finished_at),
       lateBy: row.late_by ?? (row.claimed_at === null ? null : Math.max(0, row.claimed_at - row.run_at)),
       progress: this.newestProgress ?? (parse(row.progress) as Progress | null),
-      dependsOn: this.relatives?.dependsOn ?? [],
-      dependents: this.relatives?.dependents ?? [],
-      ancestors: this.relatives?.ancestors ?? [],
-      descendants: this.relatives?.descendants ?? [],
-      ...(this.relatives && this.relatives.cut.length > 0 && { relativesCut: this.relatives.cut }),
+      ...this.around(),
       attempts,
       ...(omitted.length > 0 && { omitted }),
     };
   }
+}
+
+/** What a step of a workflow waits for besides steps. */
+export function waitsFor(row: StepWaitRow, inner: string | null): StepWait | null {
+  if (!row.step_waits) return null;
+  return { event: row.step_event, until: maybeTime(row.step_until), workflow: inner };
 }
 
 function omittedFrom(row: Left, attempts: boolean): JobPart[] {
@@ -161,6 +180,8 @@ export function newlyPlaced(row: JobRow, queue: string, held: boolean): PlacedRo
     error: null,
     progress: null,
     cancelled_at: null,
+    handed_on_at: null,
+    ...{ step: null, step_waits: null, step_event: null, step_until: null, step_inner: null },
     schedule: null,
     occurrence: null,
     workflow: null,

@@ -128,7 +128,7 @@ export const jobRoutes: readonly Route[] = [
         reads: shard.reads,
         tenant: caller.tenant,
         filter: { ...search, ...range, include: parts },
-        write: (row) => viewOf(shard, row).text,
+        write: (row) => viewOf(shard, row, undefined, null).text,
       });
     },
   }),
@@ -462,7 +462,12 @@ async function mustReachGraph(shard: Shard, caller: Caller, id: string): Promise
   throw forbidden('The job is a step of a workflow that your key does not reach as a whole.');
 }
 
-function viewOf(shard: Shard, row: PlacedRow, repetition?: Repetition, relatives?: Relatives): JobView {
+function viewOf(
+  shard: Shard,
+  row: PlacedRow,
+  repetition?: Repetition,
+  relatives?: Relatives | null,
+): JobView {
   const progress = row.state === 'running' ? shard.currentLeader()?.progressOf(row.id) : undefined;
   return new JobView(row, progress ?? null, repetition, relatives);
 }

@@ -97,7 +97,8 @@ async function changeMany(
   const leader = await shard.leader();
   const toAnswer = (done: ManyDone) => told({ ...done, dryRun, more: done.next !== null });
   const keep: Keep<ManyDone> | undefined = keeper && ((db, done) => keeper.keepPart(db, toAnswer(done)));
-  return toAnswer(await leader.manyControl.change(tenant, verb, selection, range.after, { author, keep }));
+  const part = { after: range.after, limit: request.limit };
+  return toAnswer(await leader.manyControl.change(tenant, verb, selection, part, { author, keep }));
 }
 
 /** Nobody means all jobs by leaving something out; a dry run, which only counts, may. */

@@ -2,7 +2,7 @@ import { PunctualError } from '../core/errors.js';
 import type { Labels, Target } from '../core/job.js';
 import { KEEP } from '../core/keys.js';
 import { type Backoff, DEFAULT_BACKOFF } from '../core/retry.js';
-import type { JobDefinition } from '../core/submission.js';
+import { type JobDefinition, needsOf } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { FIRST_UUID } from '../core/uuid.js';
 import type { ParsedInner, ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow.js';
@@ -107,11 +107,10 @@ class Definitions {
 
 function definitionOf(step: SubmittedStep, now: number): JobDefinition {
   const target = step.target === null ? null : (JSON.parse(step.target) as Target);
-  const handler = target === null ? (step.task ?? '') : target.type === 'handler' ? target.name : '';
   const labels = step.requires === null ? {} : (JSON.parse(step.requires) as Labels);
   return {
     ...{ at: now, runAt: now + step.delayMs, queue: step.queue!, task: step.task, target },
-    needs: { target: target?.type ?? 'handler', handler, labels },
+    needs: needsOf(step.task ?? undefined, target ?? undefined, labels),
     priority: 10 - step.rank,
     ...{ key: null, keyRule: KEEP },
     retry: {

@@ -234,7 +234,8 @@ export class Submitter {
         const stored = await submitWorkflow(hot, workflow, made, now, keepIt).catch((error: unknown) => {
           throw error instanceof NoRoomError ? new NoRoomForError(workflow.steps, error) : error;
         });
-        if (stored?.isNew) this.tell(workflow.steps, [{ id: workflow.id, tenant }]);
+        const wakes = workflow.steps.some(({ wakeAt }) => wakeAt !== null);
+        if (stored?.isNew) this.tell(workflow.steps, [{ id: workflow.id, tenant, wakes }]);
         return stored && { id: stored.id, workflow: stored.isNew ? workflow : null };
       });
     try {

@@ -1,18 +1,28 @@
 import type { JobState } from '../core/job.js';
 import { addAll } from '../core/long-lists.js';
 import { TimeSlice } from '../core/time-slice.js';
-import { FIRST_UUID } from '../core/uuid.js';
+import { FIRST_UUID, uuidTime } from '../core/uuid.js';
 import { criticalPath as findPath, longestSteps, type TimedStep } from '../core/workflow/critical-path.js';
-import type { AddedSteps, CriticalPath, ListedWorkflow, RunIf, WorkflowStepView } from '../core/workflow.js';
+import { eventOf, type Waits } from '../core/workflow/waiting.js';
+import type {
+  AddedSteps,
+  CriticalPath,
+  ListedWorkflow,
+  RunIf,
+  StepWait,
+  WorkflowStepView,
+} from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
 import {
   type NamedStepRow,
   type PlacedStepRow,
   readSteps,
   readStepTimes,
+  type StepRow,
   type WorkflowRow,
 } from '../store/read-workflows.js';
-import type { NewWorkflow } from '../store/submit-workflow.js';
+import type { NewStep, NewWorkflow } from '../store/submit-workflow.js';
+import { waitsFor } from './job-view.js';
 import { JsonText } from './json-text.js';
 
 /** Steps that one statement reads. */
@@ -27,6 +37,11 @@ export class WorkflowText extends JsonText {
   constructor(readonly text: string) {
     super();
   }
+
+  /** The same with more fields. */
+  with(more: object): WorkflowText {
+    return new WorkflowText(`${this.text.slice(0, -1)},${JSON.stringify(more).slice(1)}`);
+  }
 }
 
 /** A step as it is shown; every step is behind its parents. */
@@ -39,6 +54,8 @@ interface ShownStep extends TimedStep {
   readonly addedBy: string | null;
   /** The workflow that it has started. */
   readonly workflow: string | null;
+  /** What it waits for besides steps. */
+  readonly waitsFor: StepWait | null;
 }
 
 /** Reads the steps of a workflow and writes it. Both go in portions, so that ten thousand steps hold up nobody. */
@@ -54,12 +71,13 @@ export function viewOfNew(workflow: NewWorkflow): Promise<WorkflowText> {
   const { definition, scheduled } = workflow;
   const parents = workflow.steps.map((): number[] => []);
   for (const [i, parent] of edges.parents.entries()) parents[edges.children[i]!]!.push(parent);
-  const steps = workflow.steps.map(
-    ({ name: step, row, blocked, runIf }, i): ShownStep => ({
-      ...{ id: row.id, name: step, runIf, addedBy: null, workflow: null, finishedAt: null },
-      ...{ parents: parents[i]!.sort(inOrder), state: blocked ? 'blocked' : 'pending' },
-    }),
-  );
+  const steps = workflow.steps.map((step, i): ShownStep => {
+    const { name: stepName, row, blocked, runIf } = step;
+    const state = blocked ? 'blocked' : 'pending';
+    const [after, waits] = [parents[i]!.sort(inOrder), waitsOfNew(step)];
+    // biome-ignore format: one line.
+    return { id: row.id, name: stepName, state, runIf, addedBy: null, workflow: null, waitsFor: waits, parents: after, finishedAt: null };
+  });
   const listed: ListedWorkflow = {
     ...{ id, tenant, name, key, definition, schedule: scheduled?.schedule ?? null },
     scheduledAt: maybeTime(scheduled?.occurrence ?? null),
@@ -72,6 +90,13 @@ export function viewOfNew(workflow: NewWorkflow): Promise<WorkflowText> {
   };
   const first = { name: steps[0]!.name, state: steps[0]!.state, waitedMs: 0, ranMs: 0, totalMs: 0 };
   return write(listed, steps, { totalMs: 0, waitedMs: 0, ranMs: 0, steps: [first], left: 0 });
+}
+
+/** What a new step that nothing is before waits for. */
+function waitsOfNew({ parents, wait, inner, wakeAt }: NewStep): StepWait | null {
+  if (parents > 0 || (wait === null && inner === null)) return null;
+  if (wait === null) return { event: null, until: null, workflow: null };
+  return { event: eventOf(JSON.parse(wait) as Waits), until: maybeTime(wakeAt), workflow: null };
 }
 
 async function readShown(db: Queryable, { tenant, id }: WorkflowRow): Promise<ShownStep[]> {
@@ -95,10 +120,17 @@ async function readShown(db: Queryable, { tenant, id }: WorkflowRow): Promise<Sh
     const addedBy = adder === undefined ? null : rows[adder]!.name;
     steps.push({
       ...{ id: row.id, name, state, runIf, addedBy, workflow: row.inner_workflow, finishedAt },
-      parents: parents.sort(inOrder),
+      ...{ waitsFor: waitOf(row), parents: parents.sort(inOrder) },
+      // Its id was made when it was added.
+      added: adder === undefined ? undefined : { by: adder, at: uuidTime(row.id) },
     });
   }
   return steps;
+}
+
+/** What a step waits for besides steps; its end may not be counted yet. */
+function waitOf(row: StepRow): StepWait | null {
+  return row.state === 'blocked' ? waitsFor(row, row.inner_workflow) : null;
 }
 
 function inOrder(a: number, b: number): number {
@@ -117,8 +149,9 @@ async function pathOf(
   const asked = steps.map(({ index, from }) => ({ ...all[index]!, from }));
   const starts = await readStepTimes(db, tenant, asked);
   const shown = steps.map(({ index, from, until }) => {
-    const { id, name, state } = all[index]!;
-    const startedAt = starts.get(id) ?? until;
+    const { id, name, state, workflow } = all[index]!;
+    // A workflow runs from when it is stored, which is when its id was made.
+    const startedAt = workflow === null ? (starts.get(id) ?? until) : Math.max(from, uuidTime(workflow));
     // A worker's clock may be a little ahead of or behind the database's.
     const waitedMs = Math.max(0, Math.min(startedAt, until) - from);
     return { name, state, waitedMs, ranMs: until - from - waitedMs, totalMs: until - from };
@@ -137,15 +170,23 @@ async function write(
   criticalPath: CriticalPath,
 ): Promise<WorkflowText> {
   const slice = new TimeSlice();
+  const names = steps.map(({ name }) => JSON.stringify(name));
   const texts: string[] = [];
-  for (const [i, { name, parents, finishedAt, ...rest }] of steps.entries()) {
+  for (const [i, step] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    const after = parents.map((parent) => steps[parent]!.name);
-    const step: WorkflowStepView = { ...rest, after, finishedAt: maybeTime(finishedAt) };
-    texts.push(`${JSON.stringify(name)}:${JSON.stringify(step)}`);
+    texts.push(`${names[i]}:${textOf(step, names)}`);
   }
   const head = JSON.stringify({ ...listed, criticalPath }).slice(0, -1);
   return new WorkflowText(`${head},"jobs":{${texts.join(',')}}}`);
+}
+
+/** The JSON of a `WorkflowStepView`, put together by hand: a workflow may have thousands. */
+function textOf(step: ShownStep, names: readonly string[]): string {
+  const { id, state, runIf, addedBy, workflow, waitsFor: waits, finishedAt } = step;
+  const after = step.parents.map((parent) => names[parent]).join(',');
+  const end = finishedAt === null ? null : `"${time(finishedAt)}"`;
+  const started = workflow === null ? null : `"${workflow}"`;
+  return `{"id":"${id}","state":"${state}","runIf":"${runIf}","addedBy":${JSON.stringify(addedBy)},"workflow":${started},"waitsFor":${JSON.stringify(waits)},"after":[${after}],"finishedAt":${end}}`;
 }
 
 /** Steps that were added to a workflow. */
@@ -153,7 +194,8 @@ export function addedSteps(workflow: string, steps: readonly NamedStepRow[]): Ad
   const jobs = steps.map((row) => {
     const { id, name, state, after, run_if: runIf, adder: addedBy, inner_workflow: workflow } = row;
     const step: WorkflowStepView = {
-      ...{ id, state, after, runIf, addedBy, workflow, finishedAt: maybeTime(row.finished_at) },
+      ...{ id, state, after, runIf, addedBy, workflow, waitsFor: waitOf(row) },
+      finishedAt: maybeTime(row.finished_at),
     };
     return [name, step] as const;
   });

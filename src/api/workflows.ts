@@ -3,6 +3,7 @@ import { PunctualError } from '../core/errors.js';
 import { countsJobs } from '../core/quotas.js';
 import { IdPath, WaitQuery } from '../core/schemas/query.js';
 import {
+  WorkflowAfterEvent,
   WorkflowEvent as WorkflowEventBody,
   WorkflowListQuery,
   WorkflowPage,
@@ -24,7 +25,7 @@ import {
   type WorkflowContext,
   withPlaces,
 } from '../core/workflow/parse-workflow.js';
-import { MOST_STEPS, type WorkflowState } from '../core/workflow.js';
+import { type EventOutcome, MOST_STEPS, type WorkflowState } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
 import { withInner } from '../store/new-workflow.js';
 import { listWorkflows, readWorkflow, type WorkflowRow } from '../store/read-workflows.js';
@@ -182,12 +183,13 @@ export const workflowRoutes: readonly Route[] = [
     path: '/v1/workflows/:id/events',
     tag: 'workflows',
     summary:
-      'Tell a workflow of an event. Steps that wait for it end with its payload as their result; the first event of a name counts.',
+      'Tell a workflow of an event. Steps that wait for it end with its payload as their result; the first event of a name counts, ' +
+      'and is kept for steps that are reached later. `event` of the answer says what became of it.',
     scope: 'submit',
     audit: { none: 'An event is a part of what the workflow does, as a report is.' },
     params: IdPath,
     body: json(WorkflowEventBody, { maxBytes: ONE_PAYLOAD, text: 'payload' }),
-    answers: { 200: WorkflowSchema },
+    answers: { 200: WorkflowAfterEvent },
     idempotent: true,
     run: async ({ node, caller, params: { id }, body: { event, payload }, call }) => {
       const shard = node.shardOf(caller.tenant);
@@ -195,8 +197,11 @@ export const workflowRoutes: readonly Route[] = [
       mustFitPayload(await shard.quotas.of(caller.tenant), text);
       await mustRead(shard, caller, id);
       const { workflows } = await shard.leader();
-      return answerAfter(shard, caller, id, call, (requested) =>
-        workflows.event(caller.tenant, id, event, text, requested),
+      return answerOf<EventOutcome, WorkflowText>(
+        shard,
+        call,
+        (requested) => workflows.event(caller.tenant, id, event, text, requested),
+        async (db, outcome) => (await viewWorkflow(shard, caller, id, db)).with({ event: outcome }),
       );
     },
   }),
@@ -242,12 +247,35 @@ function answerAfter(
   );
 }
 
+/** What the request of a submission says of it. */
+type SubmissionCall = Partial<Pick<Call, 'traceparent' | 'keeper'>>;
+
 async function submitWorkflow(
   node: NodeContext,
   caller: Caller,
   body: unknown,
-  call: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+  call: SubmissionCall,
 ): Promise<Answer> {
+  return answerTo(node.shardOf(caller.tenant), await readAndStore(node, caller, body, call));
+}
+
+/** The same for a program in this process, which wants the id and would not read the steps. */
+export async function startWorkflow(
+  node: NodeContext,
+  caller: Caller,
+  body: unknown,
+  call: SubmissionCall = {},
+): Promise<{ readonly id: string }> {
+  const { made, known } = await readAndStore(node, caller, body, call);
+  return { id: made ? made.id : known.id };
+}
+
+async function readAndStore(
+  node: NodeContext,
+  caller: Caller,
+  body: unknown,
+  call: SubmissionCall,
+): Promise<SubmittedWorkflow> {
   const { tenant } = caller;
   const shard = node.shardOf(tenant);
   const read = readWorkflowForm(body);
@@ -283,7 +311,7 @@ async function rerunWorkflow(
   caller: Caller,
   id: string,
   key: string | null,
-  call: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
+  call: SubmissionCall,
 ): Promise<Answer> {
   const shard = node.shardOf(caller.tenant);
   const row = await mustRead(shard, caller, id);
@@ -294,17 +322,31 @@ async function rerunWorkflow(
   const now = shard.clock.now();
   const maxBytes = MANY_PAYLOADS(node.config);
   const parsed = await submittedWorkflow(shard.hot, row, key, { now, maxBytes, parseInner });
-  return storeWorkflow(shard, caller, parsed, listedWorkflow(row).definition, call);
+  return answerTo(shard, await storeWorkflow(shard, caller, parsed, listedWorkflow(row).definition, call));
 }
 
-/** Stores a workflow, or answers with the one that has its key. */
+/** A new workflow, or the one that has its key, which the caller's key reaches. */
+type SubmittedWorkflow =
+  | { readonly made: NewWorkflow; readonly known?: undefined }
+  | { readonly made?: undefined; readonly known: WorkflowRow };
+
+async function answerTo(shard: Shard, { made, known }: SubmittedWorkflow): Promise<Answer> {
+  if (made) return answerToNew(made);
+  return new Answer(200, await viewOf(shard, known), { location: `/v1/workflows/${known.id}` });
+}
+
+async function answerToNew(workflow: NewWorkflow): Promise<Answer> {
+  return new Answer(201, await viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
+}
+
+/** Stores a workflow, or finds the one that has its key. */
 async function storeWorkflow(
   shard: Shard,
   caller: Caller,
   parsed: ParsedWorkflow,
   definition: NewWorkflow['definition'],
-  { traceparent, keeper }: Partial<Pick<Call, 'traceparent' | 'keeper'>>,
-): Promise<Answer> {
+  { traceparent, keeper }: SubmissionCall,
+): Promise<SubmittedWorkflow> {
   const { tenant, actor } = caller;
   const quotas = await shard.quotas.of(tenant);
   const all = withInner(parsed.steps);
@@ -315,8 +357,6 @@ async function storeWorkflow(
   }
   const isCounted = quotas !== null && countsJobs(quotas);
   const owner = { tenant, createdBy: actor, traceparent, isCounted };
-  const answerTo = async (workflow: NewWorkflow) =>
-    new Answer(201, await viewOfNew(workflow), { location: `/v1/workflows/${workflow.id}` });
   return withinRate(shard, tenant, quotas, all.length, async () => {
     for (let tries = 1; ; tries += 1) {
       const stored = await shard.submitter.submitWorkflow(
@@ -325,12 +365,12 @@ async function storeWorkflow(
         definition,
         keeper &&
           (async (db, { workflow }) => {
-            if (workflow) await keeper.keep(db, await answerTo(workflow));
+            if (workflow) await keeper.keep(db, await answerToNew(workflow));
           }),
       );
-      if (stored?.workflow) return answerTo(stored.workflow);
+      if (stored?.workflow) return { made: stored.workflow };
       const known = stored && (await readWorkflow(shard.hot, tenant, stored.id));
-      if (known) return repeated(shard, caller, known);
+      if (known) return { known: mustReach(caller, known) };
       if (tries === KEY_TRIES) {
         const detail = 'The workflow of this key cannot be read; try again.';
         throw new PunctualError('DATABASE_UNAVAILABLE', detail, { retryAfter: 1 });
@@ -339,12 +379,10 @@ async function storeWorkflow(
   });
 }
 
-async function repeated(shard: Shard, caller: Caller, row: WorkflowRow): Promise<Answer> {
-  if (!reachesWorkflow(caller, row)) {
-    const detail = 'The key belongs to a workflow that your key does not reach; nothing was stored.';
-    throw new PunctualError('FORBIDDEN', detail);
-  }
-  return new Answer(200, await viewOf(shard, row), { location: `/v1/workflows/${row.id}` });
+function mustReach(caller: Caller, row: WorkflowRow): WorkflowRow {
+  if (reachesWorkflow(caller, row)) return row;
+  const detail = 'The key belongs to a workflow that your key does not reach; nothing was stored.';
+  throw new PunctualError('FORBIDDEN', detail);
 }
 
 /** Waits for the end of the workflow up to `waitMs`; 0 answers at once. */

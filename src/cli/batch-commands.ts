@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { repeatableWith } from '../client/idempotency-key.js';
-import { type Batch, type BatchState, type BatchSummary, hasEnded } from '../core/batch.js';
+import { type Batch, type BatchState, type BatchSummary, type BatchWhy, hasEnded } from '../core/batch.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { printable, type Style } from '../core/paint.js';
 import { isPlainObject } from '../core/schemas/explain.js';
@@ -12,6 +12,7 @@ import { readJsonInput } from './json-input.js';
 import { durationMs, wholeNumber } from './option-values.js';
 import { type Cell, type Column, elapsed, type Output, plural, relativeTime } from './output.js';
 import { WIDE, watched } from './watch.js';
+import { whyDetails } from './why-text.js';
 
 const ID = ['<id>', 'the id of the batch'] as const;
 const LARGEST_PAGE = 1_000;
@@ -22,6 +23,7 @@ export function addBatchCommands(program: Command, cli: Cli): void {
   addSubmitCommand(batch, cli);
   addListCommand(batch, cli);
   addGetCommand(batch, cli);
+  addWhyCommand(batch, cli);
   addSteerCommand(batch, cli, 'cancel', 'cancel a batch with all its members');
   addSteerCommand(batch, cli, 'retry', 'let all members of a failed or cancelled batch start together again');
 }
@@ -179,6 +181,17 @@ function addGetCommand(batch: Command, cli: Cli): void {
     output.document(shown, () => batchDetails(output, shown));
   };
   callsServer(cli, command, watched(command, show));
+}
+
+function addWhyCommand(batch: Command, cli: Cli): void {
+  const command = batch
+    .command('why')
+    .description('say why a batch has not started')
+    .argument(...ID);
+  callsServer(cli, command, async ({ api, output, args }) => {
+    const why = await api.request<BatchWhy>('GET', `${pathOf(args[0]!)}/why`, { signal: cli.interrupted });
+    output.document(why, () => whyDetails(output, { ...why, gate: why.waitingFor }));
+  });
 }
 
 function addSteerCommand(batch: Command, cli: Cli, verb: 'cancel' | 'retry', description: string): void {

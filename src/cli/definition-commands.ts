@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import { invalid } from '../core/errors.js';
 import { NAME_PATTERN } from '../core/job.js';
 import { isPlainObject } from '../core/schemas/explain.js';
+import type { ListedSchedule } from '../core/wire.js';
 import type { ListedWorkflowDefinition, StoredWorkflowDefinition } from '../core/workflow.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
@@ -11,6 +12,8 @@ import { wholeNumber } from './option-values.js';
 import { WIDE, watched } from './watch.js';
 
 const LARGEST_PAGE = 1_000;
+/** Schedules among which those are sought that start a definition. */
+const MOST_SCHEDULES = 10_000;
 const NAME = ['<name>', 'the name of the definition'] as const;
 
 function pathOf(name: string): string {
@@ -90,11 +93,18 @@ function addGetCommand(workflow: Command, cli: Cli): void {
 function addDeleteCommand(workflow: Command, cli: Cli): void {
   const command = workflow
     .command('undefine')
-    .description('delete a workflow that is kept under a name; what was started from it goes on')
+    .description(
+      'delete a workflow that is kept under a name; what was started from it goes on, and schedules that start it are named',
+    )
     .argument(...NAME);
   callsServer(cli, command, async ({ api, output, args }) => {
     const name = args[0]!;
-    await api.request('DELETE', pathOf(name), { signal: cli.interrupted });
-    output.document({ name, deleted: true }, () => `deleted ${name}\n`);
+    const ask = { signal: cli.interrupted };
+    await api.request('DELETE', pathOf(name), ask);
+    const page = await readPages<ListedSchedule>(api, '/v1/schedules', ask, { limit: MOST_SCHEDULES });
+    const schedules = page.data.filter(({ workflow }) => workflow === name).map((schedule) => schedule.name);
+    output.document({ name, deleted: true, schedules }, () => `deleted ${name}\n`);
+    if (schedules.length > 0 && !output.json)
+      output.note(`Until ${name} is defined again, these schedules start nothing: ${schedules.join(', ')}.`);
   });
 }

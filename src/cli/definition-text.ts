@@ -39,5 +39,5 @@ export function definitionDetails(output: Output, definition: StoredWorkflowDefi
     ['running', running],
     ['created', `${createdAt} by ${createdBy}`],
   ]);
-  return `${details}\n${drawGraph(steps, output.screen)}`;
+  return `${details}\n${drawGraph(steps, { ...output.screen, isPlan: true })}`;
 }

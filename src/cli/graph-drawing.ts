@@ -13,6 +13,8 @@ import { textWidth, truncate } from './text-width.js';
 export interface DrawnStep extends LaidStep {
   readonly state: JobState;
   readonly runIf: RunIf;
+  /** The step of `after` that it does not wait for, but was added by. */
+  readonly adder?: string | undefined;
 }
 
 /** How a graph is drawn. */
@@ -20,6 +22,8 @@ export interface DrawingOptions {
   readonly paint: Paint;
   /** The width of the terminal; undefined where everything may be as wide as it is. */
   readonly width?: number | undefined;
+  /** Whether the steps have not run and so have no states. */
+  readonly isPlan?: boolean;
 }
 
 const SYMBOLS: Readonly<Record<JobState, string>> = {
@@ -39,7 +43,7 @@ const MOST_LINES_BETWEEN = 12;
 /** The graph in layers with the lines between its steps; what is too large or too wide is summarised by layer. */
 export function drawGraph(steps: readonly DrawnStep[], options: DrawingOptions): string {
   const drawing = steps.length <= MOST_DRAWN_STEPS ? drawSteps(steps, options) : null;
-  return `${drawing ?? summarise(steps, options)}\n${legend(steps, options)}`;
+  return `${drawing ?? summarise(steps, options)}${options.isPlan ? '' : `\n${legend(steps, options)}`}`;
 }
 
 function labelOf({ name, state }: DrawnStep): string {
@@ -221,11 +225,12 @@ export function toDot(name: string, steps: readonly DrawnStep[]): string {
   const nodes = steps.map(
     ({ name: step, state }) => `  ${quoted(step)} [color=${COLOURS[state]}, tooltip=${quoted(state)}];\n`,
   );
-  const edges = steps.flatMap(({ name: step, after, runIf }) =>
-    after.map(
-      (parent) =>
-        `  ${quoted(parent)} -> ${quoted(step)}${runIf === 'all-succeeded' ? '' : ` [label=${quoted(runIf)}]`};\n`,
-    ),
+  const edges = steps.flatMap(({ name: step, after, runIf, adder }) =>
+    after.map((parent) => {
+      const label = runIf === 'all-succeeded' ? '' : ` [label=${quoted(runIf)}]`;
+      const look = parent === adder ? ' [label="adds", style=dashed]' : label;
+      return `  ${quoted(parent)} -> ${quoted(step)}${look};\n`;
+    }),
   );
   return `digraph ${quoted(name)} {\n  rankdir=LR;\n  node [shape=box];\n${nodes.join('')}${edges.join('')}}\n`;
 }
@@ -239,9 +244,10 @@ function quoted(text: string): string {
 export function toMermaid(steps: readonly DrawnStep[]): string {
   const idOf = new Map(steps.map(({ name }, index) => [name, `s${index}`]));
   const nodes = steps.map(({ name, state }) => `  ${idOf.get(name)}["${entities(name)}"]:::${state}\n`);
-  const edges = steps.flatMap(({ name, after, runIf }) =>
+  const edges = steps.flatMap(({ name, after, runIf, adder }) =>
     after.map((parent) => {
-      const arrow = runIf === 'all-succeeded' ? '-->' : `-- ${runIf} -->`;
+      const waits = runIf === 'all-succeeded' ? '-->' : `-- ${runIf} -->`;
+      const arrow = parent === adder ? '-. adds .->' : waits;
       return `  ${idOf.get(parent)} ${arrow} ${idOf.get(name)}\n`;
     }),
   );

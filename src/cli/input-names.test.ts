@@ -32,6 +32,8 @@ describe('inputOf', () => {
     ['task', 'define', '/concurrencyKey/path', '--concurrency-key-path'],
     ['task', 'define', '/payloadSchema/properties/a', '--payload-schema (/properties/a)'],
     ['schedule', 'create', '/dst/gap', '--dst-gap'],
+    ['job', 'submit', '/target/body/a', '--data (/a)'],
+    ['job', 'submit', '/target/url', '--http'],
     ['schedule', 'create', '/catchUp/within', '--catch-up (/within)'],
   ])('punctual %s %s: the field %j is %j', (noun, verb, pointer, input) => {
     expect(inputOf(command(noun, verb), pointer)).toBe(input);

@@ -12,7 +12,11 @@ const ALIASES: Readonly<Record<string, string>> = {
   keyConcurrency: 'perKey',
   labels: 'label',
   origins: 'origin',
+  targetBody: 'data',
+  targetHeaders: 'header',
+  targetMethod: 'http',
   targetName: 'handler',
+  targetUrl: 'http',
 };
 
 /** Fields around others that the command line does not know. */
@@ -27,10 +31,14 @@ export function inputOfArgument(argument: Argument): string {
 export function inputOf(command: Command, pointer: string): string | null {
   const steps = pointer.split('/').slice(1);
   if (WRAPPERS.has(steps[0] ?? '')) steps.shift();
-  const options = new Map(command.options.map((option) => [option.attributeName(), option]));
+  const options = new Map(
+    command.options
+      .filter((option) => !readsFile(command) || isGiven(command, option.attributeName()))
+      .map((option) => [option.attributeName(), option]),
+  );
   for (let length = Math.min(steps.length, 2); length > 0; length -= 1) {
     const field = camelCase(steps.slice(0, length));
-    const option = options.get(ALIASES[field] ?? field);
+    const option = options.get(namedSo(command, ALIASES[field] ?? field));
     const argument = command.registeredArguments.find((each) => each.name() === field);
     const input = option ? (option.long ?? option.flags) : argument && inputOfArgument(argument);
     if (input === undefined) continue;
@@ -38,6 +46,22 @@ export function inputOf(command: Command, pointer: string): string | null {
     return rest.length === 0 ? input : `${input} (/${rest.join('/')})`;
   }
   return null;
+}
+
+/** The input of a workflow has two names: the one that was typed. */
+function namedSo(command: Command, field: string): string {
+  const other = field === 'payload' ? 'input' : field === 'input' ? 'payload' : field;
+  return !isGiven(command, field) && isGiven(command, other) ? other : field;
+}
+
+/** Whether a field that no option was given for stands in a file. */
+function readsFile(command: Command): boolean {
+  const place = command.registeredArguments.findIndex((argument) => argument.name() === 'file');
+  return (place >= 0 && command.args[place] !== undefined) || isGiven(command, 'file');
+}
+
+function isGiven(command: Command, option: string): boolean {
+  return command.getOptionValueSource(option) === 'cli';
 }
 
 function camelCase([first = '', ...rest]: readonly string[]): string {

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
 import { filterQuery } from '../client/job-filter.js';
-import { humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { JOB_PARTS, type Job, type ListedJob } from '../core/job.js';
 import { printable } from '../core/paint.js';
@@ -8,6 +7,7 @@ import type { Page, Why } from '../core/wire.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { addErrorsCommand } from './figure-commands.js';
+import { addChangeCommand } from './job-change.js';
 import { addFilterOptions, filterOf, type JobFilterValues } from './job-filters.js';
 import { addLogsCommand, followJob, readJob, requireSuccess, stateText } from './job-follow.js';
 import { addSubmitCommand } from './job-submit.js';
@@ -15,6 +15,7 @@ import { jobDetails, jobTable } from './job-text.js';
 import { wholeNumber } from './option-values.js';
 import { addRedriveCommand, addSteerCommands } from './steer-jobs.js';
 import { WIDE, watched } from './watch.js';
+import { whyDetails } from './why-text.js';
 
 /** `punctual job …`: submitting, showing and controlling jobs. */
 export function addJobCommands(program: Command, cli: Cli): void {
@@ -25,6 +26,7 @@ export function addJobCommands(program: Command, cli: Cli): void {
   addWatchCommand(job, cli);
   addWhyCommand(job, cli);
   addErrorsCommand(job, cli);
+  addChangeCommand(job, cli);
   addSteerCommands(job, cli);
   addRedriveCommand(job, cli);
   addLogsCommand(job, cli);
@@ -114,13 +116,6 @@ function addWatchCommand(job: Command, cli: Cli): void {
   });
 }
 
-/** A figure as text; the names of those that are milliseconds end with `Ms`. */
-function figureLine([name, value]: [string, unknown]): [string, string] {
-  return name.endsWith('Ms') && typeof value === 'number'
-    ? [name.slice(0, -2), humanDuration(value)]
-    : [name, String(value)];
-}
-
 function addWhyCommand(job: Command, cli: Cli): void {
   const command = job
     .command('why')
@@ -129,13 +124,6 @@ function addWhyCommand(job: Command, cli: Cli): void {
   callsServer(cli, command, async ({ api, output, args }) => {
     const path = `/v1/jobs/${encodeURIComponent(args[0]!)}/why`;
     const why = await api.request<Why>('GET', path, { signal: cli.interrupted });
-    output.document(why, () =>
-      output.details([
-        ['state', why.state],
-        ['gate', { text: why.gate, style: 'yellow' }],
-        ['detail', why.detail],
-        ...Object.entries(why.figures).map(figureLine),
-      ]),
-    );
+    output.document(why, () => whyDetails(output, why));
   });
 }

@@ -92,7 +92,7 @@ export function stateText(job: Job): string {
   const progress = progressText(job);
   switch (job.state) {
     case 'running':
-      return `running, attempt ${job.attempt}${progress ? `, ${progress}` : ''}`;
+      return `running, attempt ${job.attempt}${job.handedOnAt === null ? '' : ', handed on'}${progress ? `, ${progress}` : ''}`;
     case 'pending':
       if (job.hold) return 'pending, on hold';
       return job.attempt > 0 ? `pending, attempt ${job.attempt} did not succeed` : 'pending';

@@ -13,7 +13,7 @@ import { addHttpOptions, type HttpOptions, httpTargetOf } from './http-options.j
 import { nameInputs } from './input-names.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
 import { jobDetails } from './job-text.js';
-import { mustHaveOneStdin, notJson, readInput, readJson, readPayload } from './json-input.js';
+import { isMalformed, mustHaveOneStdin, notJson, readInput, readJson, readPayload } from './json-input.js';
 import { likelyTask } from './likely-task.js';
 import { durationMs, durationText, given, label, moment, wholeNumber } from './option-values.js';
 import { type Output, plural } from './output.js';
@@ -251,7 +251,8 @@ export function parseJobLines(source: string): unknown[] {
     try {
       jobs.push(readJson(line));
     } catch (error) {
-      throw notJson(`Line ${index + 1}`, error);
+      if (isMalformed(error)) throw notJson(`Line ${index + 1}`, error);
+      throw nameInputs(error, (pointer) => `line ${index + 1} of the file (${pointer})`);
     }
   }
   if (jobs.length === 0)

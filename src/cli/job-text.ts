@@ -1,7 +1,8 @@
-import { humanDuration } from '../core/duration.js';
-import type { Job, JobError, JobState, ListedJob, RelativeList } from '../core/job.js';
+import { humanDuration, parseDuration } from '../core/duration.js';
+import type { Job, JobError, JobState, ListedJob, RelativeList, Target } from '../core/job.js';
 import { indented } from '../core/log-line.js';
 import type { Style } from '../core/paint.js';
+import type { StepWait } from '../core/workflow.js';
 import type { Cell, Column, Output } from './output.js';
 import { elapsed, relativeTime } from './output.js';
 import { truncate } from './text-width.js';
@@ -24,9 +25,15 @@ function stateCell(state: JobState): Cell {
   return { text: state, style: STATE_STYLES[state] };
 }
 
-/** The task of a job, or the type of its inline target. */
-export function workOf(job: Pick<Job, 'task' | 'target'>): string {
-  return job.task ?? (job.target.type === 'handler' ? job.target.name : `(${job.target.type})`);
+/** The task of a job, or what its inline target is; `-` for a step that only waits. */
+export function workOf({ task, target }: Pick<Job, 'task' | 'target'>): string {
+  return task ?? targetText(target);
+}
+
+/** What a target runs or calls. */
+export function targetText(target: Target): string {
+  if (target.type === 'handler') return target.name || '-';
+  return target.type === 'http' ? `${target.method ?? 'POST'} ${target.url}` : `(${target.type})`;
 }
 
 const COLUMNS: readonly Column[] = [
@@ -41,6 +48,9 @@ const COLUMNS: readonly Column[] = [
   { header: 'KEY', shrink: 'name', drop: 2 },
 ];
 
+/** Only where there are steps of workflows. */
+const STEP: Column = { header: 'STEP', shrink: 'name' };
+
 /** How much of an error a table shows, where it is not narrower. */
 const MAX_ERROR_LENGTH = 80;
 
@@ -52,9 +62,11 @@ export function jobTable(
   errorsWanted = false,
 ): string {
   const withErrors = errorsWanted || jobs.some(({ error }) => error !== null);
+  const withSteps = jobs.some(({ step }) => step !== null);
   const rows = jobs.map((job): Cell[] => [
     job.id,
     stateCell(job.state),
+    ...(withSteps ? [job.step ?? '-'] : []),
     workOf(job),
     job.queue,
     String(job.priority),
@@ -65,7 +77,8 @@ export function jobTable(
     ...(withErrors ? [truncate(errorLine(job.error), MAX_ERROR_LENGTH)] : []),
   ]);
   const errors: Column = { header: 'ERROR', shrink: true, ...(!errorsWanted && { drop: 0 }) };
-  return output.table(withErrors ? [...COLUMNS, errors] : COLUMNS, rows);
+  const columns = withSteps ? COLUMNS.toSpliced(2, 0, STEP) : COLUMNS;
+  return output.table(withErrors ? [...columns, errors] : columns, rows);
 }
 
 /**
@@ -79,7 +92,7 @@ function triesOf({ state, failures, attempts }: Pick<Job, 'state' | 'failures' |
 }
 
 /** The code and the message of an error on one line. */
-function errorLine(error: JobError | null): string {
+export function errorLine(error: JobError | null): string {
   if (error === null) return '-';
   return error.code ? `${error.code}: ${error.message}` : error.message;
 }
@@ -114,16 +127,20 @@ function attemptTable(output: Output, job: Job): string {
 /** One job in detail. */
 export function jobDetails(output: Output, job: Job): string {
   const requires = Object.entries(job.requires).map(([name, value]) => `${name}=${value}`);
+  // A step that waits for an event, a time or a workflow is nothing that a worker runs.
+  const runs = job.task !== null || job.target.type !== 'handler' || job.target.name !== '';
   const details = output.details([
     ['id', job.id],
     ['state', job.hold ? `${job.state} (on hold)` : stateCell(job.state)],
+    ['waits for', reportText(job) ?? waitedFor(job.waitsFor)],
     ['cancel asked', job.cancelRequestedAt],
-    ['task', workOf(job)],
+    [job.task === null && job.target.type !== 'handler' ? 'target' : 'task', runs ? workOf(job) : null],
     ['tenant', job.tenant],
     ['queue', `${job.queue} (priority ${job.priority})`],
     ['key', job.key],
     ['created', `${job.createdAt} by ${job.createdBy}`],
     ['workflow', job.workflow],
+    ['step', job.step],
     ['steps before', relativesText(job, 'dependsOn', 'ancestors')],
     ['steps behind', relativesText(job, 'dependents', 'descendants')],
     [
@@ -136,9 +153,9 @@ export function jobDetails(output: Output, job: Job): string {
     ['late by', latenessText(job)],
     ['finished', job.finishedAt],
     ['took', elapsed(job.startedAt, job.finishedAt)],
-    ['attempt', attemptText(job)],
-    ['timeout', job.timeout],
-    ['delivery', job.delivery],
+    ['attempt', runs ? attemptText(job) : null],
+    ['timeout', runs ? job.timeout : null],
+    ['delivery', runs ? job.delivery : null],
     ['concurrency key', job.concurrencyKey],
     ['requires', requires.length > 0 ? requires.join(', ') : null],
     ['worker', job.worker],
@@ -149,6 +166,24 @@ export function jobDetails(output: Output, job: Job): string {
   ]);
   const stack = job.error?.stack ? `\n${output.paint('dim', indented(job.error.stack))}\n` : '';
   return details + stack + attemptTable(output, job);
+}
+
+/** That whoever has an attempt that was handed on is to report, and until when. */
+function reportText({ state, handedOnAt, startedAt, timeout }: Job): string | null {
+  if (state !== 'running' || handedOnAt === null) return null;
+  const until = Date.parse(startedAt ?? handedOnAt) + (parseDuration(timeout) ?? 0);
+  return `a report until ${new Date(until).toISOString()}; its worker handed it on at ${handedOnAt}`;
+}
+
+/** What a step waits for besides steps, to complete "waits for …"; null if it does not. */
+export function waitedFor(waitsFor: StepWait | null): string | null {
+  if (waitsFor === null) return null;
+  const until = waitsFor.until === null ? '' : ` until ${waitsFor.until}`;
+  if (waitsFor.event !== null) return `the event ${waitsFor.event}${until}`;
+  if (waitsFor.until !== null) return `the time ${waitsFor.until}`;
+  return waitsFor.workflow === null
+    ? 'its workflow, which is about to start'
+    : `workflow ${waitsFor.workflow}`;
 }
 
 /** How many steps are next to a job in its workflow, and how many there are in that direction. */

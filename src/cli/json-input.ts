@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { messageOf, PunctualError } from '../core/errors.js';
+import { invalid, messageOf, PunctualError } from '../core/errors.js';
 import { readJsonText } from '../core/json-reader.js';
 import type { Cli } from './cli.js';
 
@@ -23,8 +23,9 @@ export async function readDataOption(
   const source = fromFile === null ? value : await readInput(cli, fromFile);
   try {
     return { value: readJson(source), isText: false };
-  } catch {
-    return { value: source, isText: true };
+  } catch (error) {
+    if (isMalformed(error)) return { value: source, isText: true };
+    throw below('/target/body', error);
   }
 }
 
@@ -40,10 +41,21 @@ export async function readPayload(
   try {
     return readJson(source);
   } catch (error) {
+    if (!isMalformed(error)) throw below(`/${option.slice(2)}`, error);
     const where = fromFile === null ? option : fromFile === '-' ? 'stdin' : fromFile;
     const advice = fromFile === null ? ` Quote it for the shell: ${option} '{"name": "Ada"}'.` : '';
     throw notJson(`The ${option.slice(2)} (${where})`, error, advice);
   }
+}
+
+/** The input of a workflow, which may be given under the name that inputs of jobs have, too. */
+export function readWorkflowInput(
+  cli: Cli,
+  { input, payload }: { readonly input?: string | undefined; readonly payload?: string | undefined },
+): Promise<unknown> {
+  if (input !== undefined && payload !== undefined)
+    throw new PunctualError('USAGE', 'Give --input or --payload, not both: they mean the same.');
+  return input === undefined ? readPayload(cli, payload) : readPayload(cli, input, '--input');
 }
 
 /** The error of a text that is no JSON. */
@@ -52,9 +64,24 @@ export function notJson(what: string, error: unknown, advice = ''): PunctualErro
   return new PunctualError('MALFORMED_JSON', `${what} is not valid JSON: ${why}.${advice}`);
 }
 
-/** Parses JSON; refuses numbers that JavaScript cannot represent, because the server would get other ones. */
+/** Whether a text is no JSON at all, in contrast to JSON that would lose something. */
+export function isMalformed(error: unknown): boolean {
+  return !(error instanceof PunctualError) || error.code === 'MALFORMED_JSON';
+}
+
+/** What is wrong with JSON, with pointers that begin at this field of the request. */
+function below(field: string, error: unknown): PunctualError {
+  const { errors } = error as PunctualError;
+  return invalid(errors.map((each) => ({ ...each, pointer: field + each.pointer })));
+}
+
+/**
+ * Parses JSON. What would be lost on the way to the server is refused: numbers that JavaScript cannot represent, and all but the
+ * last of several fields of one name.
+ */
 export function readJson(source: string): unknown {
-  return readJsonText(Buffer.from(source), { maxDepth: MOST_DEPTH, allowProto: true, anySize: true });
+  const shape = { maxDepth: MOST_DEPTH, allowProto: true, anySize: true, uniqueNames: true };
+  return readJsonText(Buffer.from(source), shape);
 }
 
 /** The JSON of a file, or of stdin for `-`. */
@@ -63,6 +90,7 @@ export async function readJsonInput(cli: Cli, path: string): Promise<unknown> {
   try {
     return readJson(source);
   } catch (error) {
+    if (!isMalformed(error)) throw error;
     const where = path === '-' ? 'stdin' : path;
     throw notJson(where, error);
   }

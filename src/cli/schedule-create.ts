@@ -18,7 +18,7 @@ import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
 import { addHttpOptions, type HttpOptions, httpTargetOf } from './http-options.js';
-import { mustHaveOneStdin, readJsonInput, readPayload } from './json-input.js';
+import { mustHaveOneStdin, readJsonInput, readWorkflowInput } from './json-input.js';
 import { durationText, given, label, moment, wholeNumber } from './option-values.js';
 import type { Cell, Column } from './output.js';
 import { scheduleDetails, schedulePath } from './schedule-text.js';
@@ -41,6 +41,7 @@ interface CreateOptions extends WhenOptions, HttpOptions {
   readonly workflow?: string;
   readonly batch?: string;
   readonly payload?: string;
+  readonly input?: string;
   readonly catchUp?: NonNullable<ScheduleDefinition['catchUp']>;
   readonly overlap?: (typeof OVERLAPS)[number];
   readonly jitter?: Duration;
@@ -95,12 +96,14 @@ function mustSayWhen(when: ScheduleDefinition): void {
 }
 
 /** The same about what it runs. */
-function mustSayWhat({ task, workflow, batch, http, payload, data }: CreateOptions): void {
+function mustSayWhat({ task, workflow, batch, http, payload, input, data }: CreateOptions): void {
   if ([task, workflow, batch, http].filter((each) => each !== undefined).length !== 1) {
     const detail = 'Say what it runs: give exactly one of --task, --workflow, --batch and --http.';
     throw new PunctualError('USAGE', detail);
   }
-  mustHaveOneStdin(batch, payload, data);
+  if (input !== undefined && workflow === undefined)
+    throw new PunctualError('USAGE', '--input goes with --workflow; the input of a task is its --payload.');
+  mustHaveOneStdin(batch, payload, input, data);
 }
 
 /** A catch-up policy: a word, or a duration. */
@@ -120,6 +123,7 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
     .option('--workflow <name>', 'the workflow definition to start, instead of a task')
     .option('--batch <file>', 'a file with the batch to start, instead of a task, as JSON; - for stdin')
     .option('--payload <json>', 'the input of the task or workflow: JSON, @file, or - for stdin');
+  command.option('--input <json>', 'the same as --payload, for a workflow');
   addHttpOptions(command);
   addWhenOptions(command)
     .option(
@@ -158,7 +162,7 @@ export function addCreateCommand(schedule: Command, cli: Cli): void {
     const when = whenOf(options);
     mustSayWhen(when);
     mustSayWhat(options);
-    const payload = await readPayload(cli, options.payload);
+    const payload = await readWorkflowInput(cli, options);
     const target = await httpTargetOf(cli, options);
     const batch = options.batch === undefined ? undefined : await readJsonInput(cli, options.batch);
     const name = args[0]!;

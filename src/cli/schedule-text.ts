@@ -1,7 +1,7 @@
 import { humanDuration } from '../core/duration.js';
 import type { Style } from '../core/paint.js';
 import type { OccurrenceView, ScheduleView } from '../core/wire.js';
-import { json, STATE_STYLES } from './job-text.js';
+import { json, STATE_STYLES, targetText } from './job-text.js';
 import { type Cell, type Column, type Output, plural, relativeTime } from './output.js';
 import { pausesOf } from './task-text.js';
 
@@ -32,9 +32,16 @@ const STYLES: Readonly<Record<OccurrenceView['state'], Style>> = {
   pending: 'cyan',
 };
 
+/** The one who pauses schedules whose URL has answered 410, and does nothing else to them. */
+const SYSTEM = 'system';
+
+function isGone({ paused, changedBy }: ScheduleView): boolean {
+  return paused && changedBy === SYSTEM;
+}
+
 const stateOf = (schedule: ScheduleView): Cell =>
   schedule.paused
-    ? { text: 'paused', style: 'yellow' }
+    ? { text: isGone(schedule) ? 'paused (gone)' : 'paused', style: 'yellow' }
     : schedule.nextAt === null
       ? { text: 'over', style: 'dim' }
       : { text: 'active', style: 'green' };
@@ -49,7 +56,7 @@ function whenOf(schedule: ScheduleView): string {
 function runsOf({ task, target, workflow, batch }: ScheduleView): string {
   if (workflow !== undefined) return `workflow ${workflow}`;
   if (batch !== undefined) return `batch of ${plural(batch.jobs.length, 'job')}`;
-  return task ?? target?.type ?? '-';
+  return task ?? (target ? targetText(target) : '-');
 }
 
 function catchUpOf({ catchUp = 'latest' }: ScheduleView): string {
@@ -82,6 +89,7 @@ export function scheduleDetails(output: Output, schedule: ScheduleView): string 
   return output.details([
     ['schedule', schedule.name],
     ['state', stateOf(schedule)],
+    ['why', isGone(schedule) ? 'its URL answered 410: correct it, then `punctual schedule resume`' : null],
     ['when', whenOf(schedule)],
     ['runs', runsOf(schedule)],
     ['queue', schedule.queue],

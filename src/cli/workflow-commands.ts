@@ -1,22 +1,31 @@
 import type { Command } from 'commander';
 import { repeatableWith } from '../client/idempotency-key.js';
-import { invalid, PunctualError } from '../core/errors.js';
+import { PunctualError } from '../core/errors.js';
 import { printable } from '../core/paint.js';
-import { isPlainObject } from '../core/schemas/explain.js';
-import type { ListedWorkflow, Workflow, WorkflowStart, WorkflowSubmission } from '../core/workflow.js';
+import type { ListedWorkflow, Workflow, WorkflowAfterEvent } from '../core/workflow.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { addDefinitionCommands } from './definition-commands.js';
-import { type Awaited, awaitEnd, follow } from './end-wait.js';
+import { follow } from './end-wait.js';
 import { type DrawnStep, drawGraph, toDot, toMermaid } from './graph-drawing.js';
-import { readJsonInput, readPayload } from './json-input.js';
-import { durationMs, given, wholeNumber } from './option-values.js';
+import { readPayload } from './json-input.js';
+import { given, wholeNumber } from './option-values.js';
 import type { Output } from './output.js';
 import { WIDE, watched } from './watch.js';
-import { criticalPathLine, workflowDetails, workflowLine, workflowTable } from './workflow-text.js';
+import { awaited, failuresOf, requireSuccess, workflowPath } from './workflow-follow.js';
+import { addSubmitCommand } from './workflow-submit.js';
+import {
+  criticalPathLine,
+  eventLine,
+  unexpectedEvent,
+  waitLines,
+  workflowDetails,
+  workflowLine,
+  workflowTable,
+} from './workflow-text.js';
+import { addWhyCommand } from './workflow-why.js';
 
 const ID = ['<id>', 'the id of the workflow'] as const;
-const FILE = ['<file>', 'a file with the workflow as JSON; - for stdin'] as const;
 const LARGEST_PAGE = 1_000;
 
 /** `punctual workflow …`: submitting, showing and controlling workflows. */
@@ -31,96 +40,9 @@ export function addWorkflowCommands(program: Command, cli: Cli): void {
   addRerunCommand(workflow, cli);
   addHoldCommands(workflow, cli);
   addCancelCommand(workflow, cli);
+  addWhyCommand(workflow, cli);
   addEventCommand(workflow, cli);
   addDefinitionCommands(workflow, cli);
-}
-
-function pathOf(id: string): string {
-  return `/v1/workflows/${encodeURIComponent(id)}`;
-}
-
-function awaited(id: string): Awaited<Workflow> {
-  const events = { workflow: id };
-  return { path: pathOf(id), events, hasEnded: ({ state }) => state !== 'running', lineOf: workflowLine };
-}
-
-/** Throws if the workflow did not succeed, which gives the command an exit code of its own. */
-function requireSuccess({ id, state, jobs }: Workflow): void {
-  if (state === 'succeeded') return;
-  const failed = Object.entries(jobs).find(([, step]) => step.state === 'failed');
-  const why = failed ? `: step ${failed[0]} failed (\`punctual job get ${failed[1].id}\` shows why)` : '';
-  throw new PunctualError('WORKFLOW_UNSUCCESSFUL', `Workflow ${id} ended as ${state}${why}`);
-}
-
-interface SubmitOptions {
-  readonly definition?: string;
-  readonly definitionVersion?: number;
-  readonly input?: string;
-  readonly key?: string;
-  readonly idempotencyKey?: string;
-  readonly wait?: number | true;
-}
-
-function addSubmitCommand(workflow: Command, cli: Cli): void {
-  const command = workflow
-    .command('submit')
-    .description('submit a workflow, or start one by the name of its definition; prints its id')
-    .argument('[file]', FILE[1])
-    .option('--definition <name>', 'start this definition instead of a file')
-    .option(
-      '--definition-version <n>',
-      'the version of the definition; default the newest',
-      wholeNumber(1, 2 ** 31 - 1),
-    )
-    .option('--input <json>', 'what {"$from": "input.…"} in its payloads means: JSON, @file, or - for stdin')
-    .option('--key <key>', 'the same key again gives the same workflow')
-    .option(
-      '--idempotency-key <key>',
-      'the same command with the same key within 24 hours submits nothing more, and prints the same id',
-    )
-    .option('--wait [duration]', 'wait until it has ended, at most this long', durationMs);
-  callsServer<SubmitOptions>(cli, command, async ({ api, output, options, args }) => {
-    const { key, idempotencyKey, wait } = options;
-    const input = await readPayload(cli, options.input, '--input');
-    const body = {
-      ...(await whatToSubmit(cli, args[0], options)),
-      ...(input !== undefined && { input }),
-      ...(key !== undefined && { key }),
-    };
-    const submitted = await api.request<Workflow>('POST', '/v1/workflows', {
-      body,
-      signal: cli.interrupted,
-      // With a key the request can be repeated safely if its answer is lost.
-      retry: body.key !== undefined,
-      ...repeatableWith(idempotencyKey, undefined),
-    });
-    if (wait === undefined) return output.document(submitted, () => `${submitted.id}\n`);
-    if (!output.json) output.note(`submitted ${submitted.id}`);
-    const ended = await awaitEnd(cli, api, awaited(submitted.id), wait === true ? null : wait);
-    output.document(ended, () => workflowDetails(output, ended, cli.now()));
-    requireSuccess(ended);
-  });
-}
-
-/** The workflow of a file, or the start of a definition. */
-async function whatToSubmit(
-  cli: Cli,
-  file: string | undefined,
-  { definition, definitionVersion: version, input }: SubmitOptions,
-): Promise<WorkflowSubmission | WorkflowStart> {
-  if ((file === undefined) === (definition === undefined))
-    throw new PunctualError('USAGE', 'Give either a file or --definition.');
-  if (definition !== undefined) return { definition, ...(version !== undefined && { version }) };
-  if (version !== undefined) throw new PunctualError('USAGE', '--definition-version goes with --definition.');
-  if (file === '-' && input === '-') throw new PunctualError('USAGE', 'Only one of the two can be stdin.');
-  return readWorkflow(cli, file!);
-}
-
-async function readWorkflow(cli: Cli, path: string): Promise<WorkflowSubmission> {
-  const read = await readJsonInput(cli, path);
-  if (!isPlainObject(read))
-    throw invalid([{ pointer: '', detail: 'must be an object with "name" and "jobs"' }]);
-  return read as unknown as WorkflowSubmission;
 }
 
 interface ListOptions {
@@ -160,8 +82,9 @@ function addGetCommand(workflow: Command, cli: Cli): void {
     .argument(...ID)
     .option(...WIDE);
   const show = async ({ api, output, args }: ServerCall<object>): Promise<void> => {
-    const shown = await api.request<Workflow>('GET', pathOf(args[0]!), { signal: cli.interrupted });
-    output.document(shown, () => workflowDetails(output, shown, cli.now()));
+    const shown = await api.request<Workflow>('GET', workflowPath(args[0]!), { signal: cli.interrupted });
+    const failures = output.json ? new Map() : await failuresOf(api, cli, shown);
+    output.document(shown, () => workflowDetails(output, shown, cli.now(), failures));
   };
   callsServer(cli, command, watched(command, show));
 }
@@ -206,7 +129,7 @@ function addGraphCommand(workflow: Command, cli: Cli): void {
   const show = async ({ api, output, options, args }: ServerCall<GraphOptions>): Promise<void> => {
     if (options.dot && options.mermaid)
       throw new PunctualError('USAGE', 'Give --dot or --mermaid, not both.');
-    const shown = await api.request<Workflow>('GET', pathOf(args[0]!), { signal: cli.interrupted });
+    const shown = await api.request<Workflow>('GET', workflowPath(args[0]!), { signal: cli.interrupted });
     const steps = stepsOf(shown);
     output.document(shown, () => {
       if (options.dot) return toDot(shown.name, steps);
@@ -219,11 +142,18 @@ function addGraphCommand(workflow: Command, cli: Cli): void {
 /** The graph, and below it what the states of the steps do not show. */
 function drawWorkflow(workflow: Workflow, { screen }: Output): string {
   const hold = workflow.held ? 'on hold: no step starts\n' : '';
-  return `${drawGraph(stepsOf(workflow), screen)}${hold}${criticalPathLine(workflow, screen.width)}`;
+  const waits = waitLines(workflow, screen.width);
+  return `${drawGraph(stepsOf(workflow), screen)}${hold}${waits}${criticalPathLine(workflow, screen.width)}`;
 }
 
+/** The steps with their edges, and one from whatever added them if no other leads there. */
 function stepsOf({ jobs }: Workflow): DrawnStep[] {
-  return Object.entries(jobs).map(([name, { state, after, runIf }]) => ({ name, state, after, runIf }));
+  return Object.entries(jobs).map(([name, { state, after, runIf, addedBy }]) => {
+    const step = { name, state, after, runIf };
+    if (addedBy === null) return step;
+    const isBelow = after.some((parent) => parent === addedBy || jobs[parent]?.addedBy === addedBy);
+    return isBelow ? step : { ...step, after: [addedBy, ...after], adder: addedBy };
+  });
 }
 
 function addRetryCommand(workflow: Command, cli: Cli): void {
@@ -234,7 +164,7 @@ function addRetryCommand(workflow: Command, cli: Cli): void {
     .option('--from <step>', 'run this step and everything behind it again, whatever became of it');
   callsServer<{ from?: string }>(cli, command, async ({ api, output, options: { from }, args }) => {
     const body = { ...(from !== undefined && { from }) };
-    const changed = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/retry`, {
+    const changed = await api.request<Workflow>('POST', `${workflowPath(args[0]!)}/retry`, {
       body,
       signal: cli.interrupted,
     });
@@ -259,7 +189,7 @@ function addRerunCommand(workflow: Command, cli: Cli): void {
     );
   callsServer<RerunOptions>(cli, command, async ({ api, output, options, args }) => {
     const { key, idempotencyKey } = options;
-    const submitted = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/rerun`, {
+    const submitted = await api.request<Workflow>('POST', `${workflowPath(args[0]!)}/rerun`, {
       body: { ...(key !== undefined && { key }) },
       signal: cli.interrupted,
       retry: key !== undefined,
@@ -282,7 +212,7 @@ function addHoldCommands(workflow: Command, cli: Cli): void {
       .argument(...ID);
     callsServer(cli, command, async ({ api, output, args }) => {
       const request = { signal: cli.interrupted };
-      const changed = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/${verb}`, request);
+      const changed = await api.request<Workflow>('POST', `${workflowPath(args[0]!)}/${verb}`, request);
       output.document(changed, () => `${changed.id}  ${workflowLine(changed)}\n`);
     });
   }
@@ -294,7 +224,7 @@ function addCancelCommand(workflow: Command, cli: Cli): void {
     .description('cancel a workflow: running steps are told to stop, the others never start')
     .argument(...ID);
   callsServer(cli, command, async ({ api, output, args }) => {
-    const changed = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/cancel`, {
+    const changed = await api.request<Workflow>('POST', `${workflowPath(args[0]!)}/cancel`, {
       signal: cli.interrupted,
     });
     output.document(changed, () => `${changed.id}  ${workflowLine(changed)}\n`);
@@ -312,7 +242,13 @@ function addEventCommand(workflow: Command, cli: Cli): void {
     const payload = await readPayload(cli, options.payload);
     const body = { event: args[1]!, ...(payload !== undefined && { payload }) };
     const request = { body, signal: cli.interrupted, retry: true };
-    const changed = await api.request<Workflow>('POST', `${pathOf(args[0]!)}/events`, request);
-    output.document(changed, () => `${changed.id}  ${workflowLine(changed)}\n`);
+    const changed = await api.request<WorkflowAfterEvent>(
+      'POST',
+      `${workflowPath(args[0]!)}/events`,
+      request,
+    );
+    const told = eventLine(changed.event);
+    output.document(changed, () => `${changed.id}  ${told}; ${workflowLine(changed)}\n`);
+    if (!changed.event.expected && !output.json) output.note(unexpectedEvent(changed.event));
   });
 }

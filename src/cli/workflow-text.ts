@@ -1,11 +1,16 @@
 import { humanDuration } from '../core/duration.js';
+import type { JobError } from '../core/job.js';
+import { nearestName } from '../core/nearest-name.js';
 import type { Style } from '../core/paint.js';
-import type { ListedWorkflow, Workflow, WorkflowState } from '../core/workflow.js';
-import { STATE_STYLES } from './job-text.js';
+import type { EventOutcome, ListedWorkflow, StepWait, Workflow, WorkflowState } from '../core/workflow.js';
+import { errorLine, STATE_STYLES, waitedFor } from './job-text.js';
 import { type Cell, type Column, elapsed, type Output, relativeTime } from './output.js';
 import { truncate } from './text-width.js';
 
 /** Workflows as text. */
+
+/** Why steps failed or were cancelled, by their names. */
+export type Failures = ReadonlyMap<string, JobError | null>;
 
 const WORKFLOW_STYLES: Readonly<Record<WorkflowState, Style>> = {
   running: 'cyan',
@@ -46,33 +51,62 @@ export function workflowTable(output: Output, workflows: readonly ListedWorkflow
 }
 
 /** How far a workflow is, on one line. */
-export function workflowLine({ state, progress, stopping, held }: Workflow): string {
+export function workflowLine(workflow: Workflow): string {
+  return `${workflow.state}, ${progressLine(workflow)}${workflow.held ? ', on hold' : ''}`;
+}
+
+/** How many steps have ended, and how. */
+function progressLine({ state, progress, stopping }: Workflow): string {
   const { steps, ended, failed } = progress;
   const failures = failed > 0 ? `, ${failed} failed` : '';
   const stop = state === 'running' && stopping !== null ? `, stopping (${stopping})` : '';
-  const hold = held ? ', on hold' : '';
-  return `${state}, ${ended} of ${steps} steps ended${failures}${stop}${hold}`;
+  return `${ended} of ${steps} steps ended${failures}${stop}`;
+}
+
+/** What became of an event. */
+export function eventLine({ completed, repeated }: EventOutcome): string {
+  if (repeated) return 'an event of that name had come before, nothing was changed';
+  if (completed.length === 0) return 'kept for steps that will wait for it';
+  const names = completed.slice(0, MOST_NAMES).join(', ');
+  return `ended ${names}${completed.length > MOST_NAMES ? ` and ${completed.length - MOST_NAMES} more` : ''}`;
+}
+
+/** What is said about an event that no step waits for. */
+export function unexpectedEvent({ name, awaited }: EventOutcome): string {
+  const meant = nearestName(name, awaited);
+  const others = awaited.length > 0 ? ` Steps wait for: ${awaited.join(', ')}.` : '';
+  const hint = meant === undefined ? others : ` Did you mean ${meant}?`;
+  return `No step that has not ended waits for an event ${name}.${hint}`;
 }
 
 const STEP_COLUMNS: readonly Column[] = [
   { header: 'STEP', shrink: 'name' },
   { header: 'STATE' },
   { header: 'AFTER', shrink: true, drop: 2 },
-  { header: 'RUN IF', drop: 3 },
+  { header: 'RUN IF', drop: 4 },
   { header: 'FINISHED', drop: 1 },
   { header: 'JOB', shrink: 'id' },
 ];
+/** Why steps failed, and what they wait for. */
+const WHY_COLUMN: Column = { header: 'WHY', shrink: true };
+/** How much of a reason a table shows, where it is not narrower. */
+const MOST_REASON = 100;
 
 /** Steps that a person reads; of larger workflows, `--json` shows all. */
 const MOST_STEPS_SHOWN = 200;
 
 /** One workflow in detail. */
-export function workflowDetails(output: Output, workflow: Workflow, now: number): string {
+export function workflowDetails(
+  output: Output,
+  workflow: Workflow,
+  now: number,
+  failures: Failures = new Map(),
+): string {
   const details = output.details([
     ['id', workflow.id],
     ['name', workflow.name],
     ['state', stateOf(workflow)],
-    ['steps', workflowLine(workflow)],
+    ['steps', progressLine(workflow)],
     ['tenant', workflow.tenant],
     ['key', workflow.key],
     [
@@ -89,23 +123,49 @@ export function workflowDetails(output: Output, workflow: Workflow, now: number)
     ['ended', workflow.endedAt],
     ['took', elapsed(workflow.createdAt, workflow.endedAt)],
   ]);
-  const path = criticalPathTable(output, workflow);
-  const steps = Object.entries(workflow.jobs);
-  const rows = steps
-    .slice(0, MOST_STEPS_SHOWN)
-    .map(([name, step]): Cell[] => [
-      name,
-      { text: step.state, style: STATE_STYLES[step.state] },
-      step.after.join(', ') || '-',
-      step.runIf,
-      relativeTime(step.finishedAt, now),
-      step.id,
-    ]);
-  const more =
-    steps.length > MOST_STEPS_SHOWN
-      ? `… ${steps.length - MOST_STEPS_SHOWN} more steps; --json shows all\n`
-      : '';
-  return `${details}\n${output.table(STEP_COLUMNS, rows)}${more}${path}`;
+  return `${details}\n${stepTable(output, workflow, now, failures)}${criticalPathTable(output, workflow)}`;
+}
+
+/** The steps, those that failed first: of many steps, only some are shown. */
+function stepTable(output: Output, { jobs }: Workflow, now: number, failures: Failures): string {
+  const all = Object.entries(jobs);
+  const steps = [
+    ...all.filter(([, { state }]) => state === 'failed'),
+    ...all.filter(([, { state }]) => state !== 'failed'),
+  ].slice(0, MOST_STEPS_SHOWN);
+  const whys = steps.map(([name, { waitsFor }]) => reasonOf(failures.get(name)) ?? waitText(waitsFor));
+  const hasWhy = whys.some((why) => why !== null);
+  const rows = steps.map(([name, step], i): Cell[] => [
+    ...[name, { text: step.state, style: STATE_STYLES[step.state] }],
+    ...[step.after.join(', ') || '-', step.runIf, relativeTime(step.finishedAt, now), step.id],
+    ...(hasWhy ? [truncate(whys[i] ?? '', MOST_REASON)] : []),
+  ]);
+  const left = all.length - steps.length;
+  const more = left > 0 ? `… ${left} more steps; --json shows all\n` : '';
+  return `${output.table(hasWhy ? [...STEP_COLUMNS, WHY_COLUMN] : STEP_COLUMNS, rows)}${more}`;
+}
+
+function reasonOf(error: JobError | null | undefined): string | null {
+  return error ? errorLine(error) : null;
+}
+
+function waitText(wait: StepWait | null): string | null {
+  const what = waitedFor(wait);
+  return what === null ? null : `waits for ${what}`;
+}
+
+/** Lines about steps that wait below a drawing. */
+const MOST_WAITS = 10;
+
+/** What steps wait for besides steps, for below a drawing. */
+export function waitLines({ jobs }: Pick<Workflow, 'jobs'>, width?: number): string {
+  const waits = Object.entries(jobs).flatMap(([name, { waitsFor }]) => {
+    const text = waitText(waitsFor);
+    return text === null ? [] : [`${name} ${text}`];
+  });
+  const left = waits.length - MOST_WAITS;
+  const lines = left > 0 ? [...waits.slice(0, MOST_WAITS), `… and ${left} more`] : waits;
+  return lines.map((line) => `${width === undefined ? line : truncate(line, width)}\n`).join('');
 }
 
 const PATH_COLUMNS: readonly Column[] = [

@@ -12,6 +12,8 @@ export interface EventOptions extends EventFilter {
   readonly after?: string;
   /** Listen to all tenants; for operators only. */
   readonly allTenants?: boolean;
+  /** Of more events a second than these, only how many there were of each type is told, as `sum`; at most 1,000. */
+  readonly sample?: number;
   /** Ends the iteration with its reason. */
   readonly signal?: AbortSignal;
 }
@@ -26,6 +28,7 @@ export const EVENT_OPTIONS: OptionNames<EventOptions> = {
   batch: true,
   after: true,
   allTenants: true,
+  sample: true,
   signal: true,
 };
 
@@ -43,8 +46,17 @@ export interface ResetEvent {
   readonly reason: 'new-leader' | 'too-old' | 'gap';
 }
 
-/** What a stream of events yields. */
-export type StreamedEvent = PunctualEvent | HelloEvent | ResetEvent;
+/** How many events there were besides those that were told, because only a sample was asked for. */
+export interface SumEvent {
+  readonly type: 'sum';
+  readonly id: string;
+  readonly at: string;
+  /** Counts by type. */
+  readonly events: Readonly<Partial<Record<EventType, number>>>;
+}
+
+/** What a stream of events yields; `sum` only if a sample was asked for. */
+export type StreamedEvent = PunctualEvent | HelloEvent | ResetEvent | SumEvent;
 
 /**
  * Yields events as they happen. When the connection is lost, it is opened again, and the stream goes on after the last
@@ -85,7 +97,7 @@ function open(
   after: string | undefined,
 ): Promise<AsyncIterable<string>> {
   if (!transport.stream) throw new PunctualError('CONFIGURATION', 'The transport cannot carry events.');
-  const { types, queue, task, schedule, job, workflow, batch, allTenants, signal } = options;
+  const { types, queue, task, schedule, job, workflow, batch, allTenants, sample, signal } = options;
   const query = queryText({
     type: types?.join(','),
     queue: queue?.toString(),
@@ -95,6 +107,7 @@ function open(
     workflow: workflow?.toString(),
     batch: batch?.toString(),
     tenants: allTenants ? 'all' : undefined,
+    sample: sample?.toString(),
   });
   return transport.stream(`/v1/events${query}`, {
     headers: {

@@ -3,10 +3,12 @@ import type { Job } from '../core/job.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { BuiltWorkflow } from '../core/workflow/workflow-builder.js';
 import type {
+  EventOutcome,
   ListedWorkflow,
   ListedWorkflowDefinition,
   StoredWorkflowDefinition,
   Workflow,
+  WorkflowAfterEvent,
   WorkflowStart,
   WorkflowState,
   WorkflowSubmission,
@@ -96,11 +98,12 @@ export class Workflows {
     this.#ends = new EndWait(transport);
   }
 
+  /** A node in this process answers with nothing but the id. */
   submit(
     submission: WorkflowSubmission | WorkflowStart,
     { key, idempotencyKey }: StartOptions,
     headers?: Headers,
-  ): Promise<Workflow> {
+  ): Promise<Pick<Workflow, 'id'>> {
     return this.#transport.request('POST', '/v1/workflows', {
       body: { ...submission, ...(key !== undefined && { key }) },
       retry: key !== undefined,
@@ -169,10 +172,16 @@ export class Workflows {
     return this.#transport.request('POST', `${pathOf(id)}/retry`, { body: options });
   }
 
-  async sendEvent(id: string, event: string, payload: unknown): Promise<void> {
-    const body = { event, ...(payload !== undefined && { payload }) };
+  async sendEvent(id: string, name: string, payload: unknown): Promise<EventOutcome> {
+    const body = { event: name, ...(payload !== undefined && { payload }) };
     // The first event of a name counts, so that sending it again changes nothing.
-    await this.#transport.request('POST', `${pathOf(id)}/events`, { body, retry: true });
+    const request = { body, retry: true };
+    const { event } = await this.#transport.request<WorkflowAfterEvent>(
+      'POST',
+      `${pathOf(id)}/events`,
+      request,
+    );
+    return event;
   }
 
   ended(id: string, options: ResultOptions): Promise<Workflow> {
@@ -264,8 +273,8 @@ export class WorkflowHandle<Output> {
     return this.#workflows.retry(this.id, options);
   }
 
-  /** Ends the step that waits for this event; the payload becomes its result. */
-  sendEvent(event: string, payload?: unknown): Promise<void> {
+  /** Ends the steps that wait for this event, now or later; the payload becomes their result. Resolves with what became of it. */
+  sendEvent(event: string, payload?: unknown): Promise<EventOutcome> {
     return this.#workflows.sendEvent(this.id, event, payload);
   }
 }

@@ -10,6 +10,8 @@ export type HintedJob = Waiting & { readonly task?: string | null; readonly work
 export interface HintedWorkflow {
   readonly id: string;
   readonly tenant: string;
+  /** Whether a step of it, on which nothing else depends, waits for a time or starts a workflow. */
+  readonly wakes?: boolean | undefined;
 }
 
 /** Tells the leader about jobs that were stored. */
@@ -17,7 +19,7 @@ export interface Hint {
   readonly jobs: readonly HintedJob[];
   /** The earliest `startBefore` among stored jobs that are not in `jobs`. */
   readonly startBefore: number | null;
-  /** Workflows that were stored, for those who listen to events; a node of an older version leaves them out. */
+  /** Workflows that were stored; a node of an older version leaves them out, or what they wait for. */
   readonly workflows?: readonly HintedWorkflow[];
 }
 

@@ -239,6 +239,8 @@ function usualHint(code: ErrorCode, quota: ExceededQuota | undefined): string | 
   // The setting of the nodes does not raise the quota of a tenant.
   if (code === 'PAYLOAD_TOO_LARGE' && quota)
     return `Keep big data elsewhere and send a reference, or ask the operator for more: \`punctual tenant limit ID --quota ${quota.name}=N\`.`;
+  // What no quota of the tenant allows, no other quota would.
+  if (code === 'QUOTA_EXCEEDED' && !quota) return null;
   return ERROR_CODES[code].hint;
 }
 

@@ -49,6 +49,12 @@ export const EVENT_TYPES = [
 /** The type of an event. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
+/** The type of a message that tells how many events there were, for listeners who ask for a sample. */
+export const SUM = 'sum';
+
+/** The most events of a second that a listener may ask to be told one by one, where it asks for a sample. */
+export const MOST_SAMPLED = 1_000;
+
 /** What every type of one kind begins with. */
 export const EVENT_KINDS = [
   'job',

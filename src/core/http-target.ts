@@ -2,6 +2,7 @@ import { parseDuration } from './duration.js';
 import { type FieldError, invalid, pointerStep } from './errors.js';
 import { type HttpTarget, NAME_PATTERN, NAME_RULE, type SecretReference } from './job.js';
 import { checkOptions, type OptionNames } from './known-options.js';
+import { isReference } from './workflow/result-reference.js';
 
 /**
  * The rules of http targets that their schema does not say, and how references to secrets are found in them. Free of the
@@ -87,7 +88,7 @@ function checkReferences(
   pointer: string,
   wrong: (pointer: string, detail: string) => void,
 ): void {
-  if (typeof value !== 'object' || value === null) return;
+  if (typeof value !== 'object' || value === null || isReference(value)) return;
   if (!isMeantAsReference(value)) {
     for (const [name, child] of Object.entries(value)) {
       if (typeof child === 'object') checkReferences(child, pointer + pointerStep(name), wrong);
@@ -113,7 +114,7 @@ export function secretNamesOf({ headers = {}, body }: HttpTarget): string[] {
 }
 
 function collectNames(value: unknown, names: Set<string>): void {
-  if (typeof value !== 'object' || value === null) return;
+  if (typeof value !== 'object' || value === null || isReference(value)) return;
   if (isMeantAsReference(value)) {
     if (typeof value.$secret === 'string') names.add(value.$secret);
     return;
@@ -121,12 +122,37 @@ function collectNames(value: unknown, names: Set<string>): void {
   for (const child of Object.values(value)) if (typeof child === 'object') collectNames(child, names);
 }
 
-/** The body with every reference replaced; `fill` answers with the text that takes its place. */
-export function withSecrets(value: unknown, fill: (reference: SecretReference) => string): unknown {
-  if (typeof value !== 'object' || value === null) return value;
-  if (isMeantAsReference(value)) return fill(value as unknown as SecretReference);
-  if (Array.isArray(value)) return value.map((child) => withSecrets(child, fill));
-  return Object.fromEntries(Object.entries(value).map(([name, child]) => [name, withSecrets(child, fill)]));
+/** What takes the places of references in a body. */
+export interface BodyValues {
+  /** The text that takes the place of a secret. */
+  readonly secret: (reference: SecretReference) => string;
+  /** The same body with results in the places of `$from`; only steps of workflows have one. */
+  readonly resolved?: { readonly value: unknown };
+}
+
+/**
+ * The body with every reference replaced. Secrets are looked for in what the target says, never in what stands for a `$from`:
+ * a result that looks like a reference to a secret is sent as it is.
+ */
+export function filledBody(body: unknown, { secret, resolved }: BodyValues): unknown {
+  if (typeof body !== 'object' || body === null) return body;
+  if (isMeantAsReference(body)) return secret(body as unknown as SecretReference);
+  if (resolved && isFrom(body)) return resolved.value ?? null;
+  const childOf = (name: string, child: unknown) =>
+    filledBody(child, { secret, ...(resolved && { resolved: { value: memberOf(resolved.value, name) } }) });
+  if (Array.isArray(body)) return body.map((child, i) => childOf(String(i), child));
+  return Object.fromEntries(Object.entries(body).map(([name, child]) => [name, childOf(name, child)]));
+}
+
+/** Whether an object stands for a result of a step, or a part of the input of a workflow. */
+function isFrom(value: object): boolean {
+  const names = Object.keys(value);
+  return names.length === 1 && names[0] === '$from';
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined;
+  return (value as Readonly<Record<string, unknown>>)[name];
 }
 
 /** What a call is, as a program says it: a target without its type. */

@@ -1,5 +1,6 @@
 import type { Duration } from './duration.js';
 import type { KeyMode, Repetition } from './keys.js';
+import type { StepWait } from './workflow.js';
 
 /**
  * The shape of a job in the public contract: what users submit, and what they read back. The types are written out and
@@ -147,6 +148,10 @@ export interface Job {
   readonly scheduledBy: string | null;
   readonly schedule: string | null;
   readonly workflow: string | null;
+  /** The name of the step of that workflow that it is. */
+  readonly step: string | null;
+  /** What the step waits for besides steps: an event, a time or a workflow; null if it does not. */
+  readonly waitsFor: StepWait | null;
   readonly batch: string | null;
   /** Counts every attempt, also lost ones and those before the job was run again. */
   readonly attempt: number;
@@ -161,6 +166,8 @@ export interface Job {
   readonly fence: number;
   readonly worker: string | null;
   readonly startedAt: string | null;
+  /** When the worker handed the running attempt on; whoever has it reports its end with its token. */
+  readonly handedOnAt: string | null;
   /** When somebody asked to cancel the attempt that runs; its worker has been told to stop. */
   readonly cancelRequestedAt: string | null;
   readonly finishedAt: string | null;
@@ -196,7 +203,9 @@ export const JOB_PARTS = ['payload', 'result', 'stack', 'attempts'] as const;
 export type JobPart = (typeof JOB_PARTS)[number];
 
 /** A job in a list. */
-export interface ListedJob extends Omit<Job, 'payload' | 'result'> {
+export interface ListedJob
+  extends Omit<Job, 'payload' | 'result' | RelativeList>,
+    Partial<Pick<Job, RelativeList>> {
   readonly payload?: unknown;
   readonly result?: unknown;
 }

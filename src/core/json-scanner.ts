@@ -26,6 +26,8 @@ export interface JsonShape {
   readonly topText?: string | undefined;
   /** Whether a field may be called `__proto__`. */
   readonly allowProto?: boolean | undefined;
+  /** Whether no object, at any depth, may have a name twice: of such a name only the last value would be kept. */
+  readonly uniqueNames?: boolean | undefined;
   /** Lifts the limits on the number of values: the reader is the process of whoever wrote the text. */
   readonly anySize?: boolean | undefined;
 }
@@ -117,6 +119,8 @@ export class JsonScanner {
   private readonly isObject: Uint8Array;
   /** For each open object the byte of its current key, for each open array the index of its current value. */
   private readonly positions: Int32Array;
+  /** By depth, the names of the open objects, if none may be given twice. */
+  private readonly names: (Set<string> | undefined)[] = [];
   private readonly textDepth: number;
   /** The depth of the field that is being kept. */
   private keptDepth = -1;
@@ -260,6 +264,7 @@ export class JsonScanner {
     this.depth += 1;
     this.isObject[this.depth] = isObject ? 1 : 0;
     this.positions[this.depth] = 0;
+    if (this.shape.uniqueNames) this.names[this.depth] = undefined;
     return isObject ? FIRST_KEY : FIRST_VALUE;
   }
 
@@ -364,6 +369,7 @@ export class JsonScanner {
     if (mayBeProto && !this.shape.allowProto && this.keyAt(keyStart) === PROTO) {
       throw this.wrong('is a name that is not allowed');
     }
+    if (this.shape.uniqueNames) this.addName();
     if (this.keeping) return;
     const { topText } = this.shape;
     if (depth === 1 && topText !== undefined) this.keyIsText = this.isTextKey(keyStart, at, topText);
@@ -373,6 +379,14 @@ export class JsonScanner {
     this.keyIsOther =
       orText !== undefined && !this.keyIsText && this.inList && this.isTextKey(keyStart, at, orText);
     if (this.keyIsOther) this.keyIsText = true;
+  }
+
+  private addName(): void {
+    this.names[this.depth] ??= new Set();
+    const names = this.names[this.depth]!;
+    const name = this.keyAt(this.positions[this.depth]!);
+    if (names.has(name)) throw this.wrong('is given twice');
+    names.add(name);
   }
 
   private secondText(isTop: boolean): PunctualError {

@@ -314,7 +314,8 @@ function keyWithoutPayload(said: string | undefined, rules: TaskRules | undefine
   return said ?? (typeof ofTask === 'string' ? ofTask : null);
 }
 
-function needsOf(task: string | undefined, target: Target | undefined, labels: Labels): Needs {
+/** What a worker must have to run a job. */
+export function needsOf(task: string | undefined, target: Target | undefined, labels: Labels): Needs {
   if (!target) return { target: 'handler', handler: task ?? '', labels };
   return { target: target.type, handler: handlerIn(target), labels };
 }

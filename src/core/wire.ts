@@ -112,6 +112,8 @@ export interface Assignment {
   readonly queue: string;
   readonly target: Target;
   readonly payload: unknown;
+  /** For http targets, the payload as it was submitted, if it holds numbers that JavaScript would not read exactly. */
+  readonly payloadText?: string;
   readonly attempt: number;
   readonly fence: number;
   readonly epoch: number;
@@ -539,6 +541,9 @@ export interface JobPage extends Page<ListedJob> {
 /** The most ids that one change of many jobs names. */
 export const MAX_IDS = 1_000;
 
+/** The most jobs that one call changes; the caller repeats it for the rest. */
+export const MAX_PART = 10_000;
+
 /** What can be done to many jobs at once; `redrive` runs them again. */
 export const MANY_VERBS = ['cancel', 'hold', 'release', 'redrive', 'delete'] as const;
 export type ManyVerb = (typeof MANY_VERBS)[number];
@@ -627,6 +632,8 @@ export interface ForecastView {
   readonly slots: number | null;
   /** Slots that can do the most busy minute. */
   readonly slotsWanted: number | null;
+  /** The schedules that are due next, also beyond these minutes, the first of them first; at most ten. */
+  readonly soonest: readonly { readonly tenant: string; readonly schedule: string; readonly at: string }[];
   /** Whether everything was counted; else there is more than shown. */
   readonly complete: boolean;
 }
@@ -660,6 +667,8 @@ export interface WaitingView {
     readonly queues: readonly { readonly queue: string; readonly jobs: number }[];
   }[];
   readonly next: null;
+  /** Jobs that do not wait, but run. */
+  readonly running: number;
   /** Whether the leader has all live jobs in memory; else there are more. */
   readonly complete: boolean;
 }
@@ -673,6 +682,8 @@ export interface ManyJobsRequest {
   /** Only counts the jobs. */
   readonly dryRun?: boolean;
   readonly after?: string;
+  /** Changes about so many jobs in this call at most. */
+  readonly limit?: number;
 }
 
 /** A job that was not changed, and why. */

@@ -160,6 +160,15 @@ export interface StoredWorkflowDefinition extends ListedWorkflowDefinition {
   readonly jobs: WorkflowSteps;
 }
 
+/** What a step whose turn has come waits for: an event, a time, or the workflow that it has started. */
+export interface StepWait {
+  readonly event: string | null;
+  /** When it has waited long enough; null for a workflow, and for an event without a timeout. */
+  readonly until: string | null;
+  /** The id of the workflow; null as long as it is not stored. */
+  readonly workflow: string | null;
+}
+
 /** A step of a workflow as it is shown. */
 export interface WorkflowStepView {
   /** The id of its job. */
@@ -171,6 +180,8 @@ export interface WorkflowStepView {
   readonly addedBy: string | null;
   /** The id of the workflow that the step has started; null if it has started none. */
   readonly workflow: string | null;
+  /** What it waits for besides steps; null if it does not, not yet or not any more. */
+  readonly waitsFor: StepWait | null;
   readonly finishedAt: string | null;
 }
 
@@ -251,6 +262,24 @@ export interface Workflow extends ListedWorkflow {
   readonly criticalPath: CriticalPath;
   /** Its steps by their names. */
   readonly jobs: Readonly<Record<string, WorkflowStepView>>;
+}
+
+/** What became of an event that a workflow was told of. */
+export interface EventOutcome {
+  readonly name: string;
+  /** The steps that it has ended. */
+  readonly completed: readonly string[];
+  /** Whether one of that name had come before, which is kept; then this one has changed nothing. */
+  readonly repeated: boolean;
+  /** Whether a step that has not ended waits for an event of that name, or will when it is reached, or was ended by this one. */
+  readonly expected: boolean;
+  /** The other events that steps wait for, or will; at most twenty. */
+  readonly awaited: readonly string[];
+}
+
+/** A workflow after it was told of an event. */
+export interface WorkflowAfterEvent extends Workflow {
+  readonly event: EventOutcome;
 }
 
 /** How a step of a workflow stands. */

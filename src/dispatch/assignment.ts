@@ -17,6 +17,9 @@ const TOKEN_GRACE_MS = 15 * 60_000;
 /** How long the receiver of a call may report after the attempt must have ended; the claim decides what counts. */
 const RECEIVER_GRACE_MS = 24 * 3_600_000;
 
+/** What may be a number of which JavaScript would lose digits, or that is too large for it. */
+const INEXACT = /\d{16}|\d[eE][+-]?\d/;
+
 /**
  * What a worker is told about an attempt. Tens of thousands are made per second, so nothing is parsed or serialized
  * ahead: a worker in this process reads the payload, one over the network gets its stored text.
@@ -31,7 +34,7 @@ export class OwnAssignment implements Assignment {
 
   constructor(
     protected readonly running: Running,
-    private readonly work: Work,
+    protected readonly work: Work,
     /** The name of the queue. */
     readonly queue: string,
   ) {
@@ -141,6 +144,7 @@ class SignedAssignment extends OwnAssignment {
 class CallAssignment extends SignedAssignment {
   /** Set only for jobs that start once. */
   declare readonly delivery?: 'at-most-once';
+  declare readonly payloadText?: string;
 
   constructor(
     running: Running,
@@ -153,6 +157,7 @@ class CallAssignment extends SignedAssignment {
     super(running, work, queue, secret, graceMs, limits);
     this.dueAt ??= dueText(running);
     if (running.atMostOnce) this.delivery = 'at-most-once';
+    if (INEXACT.test(work.payload)) this.payloadText = work.payload;
   }
 
   get receiverToken(): string {
@@ -164,7 +169,9 @@ class CallAssignment extends SignedAssignment {
   protected override get callText(): string {
     const due = this.traceparent === undefined ? `"dueAt":"${this.dueAt}",` : '';
     const delivery = this.delivery === undefined ? '' : `"delivery":"${this.delivery}",`;
-    return `"receiverToken":"${this.receiverToken}",${due}${delivery}`;
+    const { payloadText } = this;
+    const payload = payloadText === undefined ? '' : `"payloadText":${JSON.stringify(payloadText)},`;
+    return `"receiverToken":"${this.receiverToken}",${due}${delivery}${payload}`;
   }
 }
 

@@ -1,4 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
+import type { HintedWorkflow } from '../cluster/hint-sender.js';
 import { handlerOf, isWithin, type KeyLimits } from '../core/access.js';
 import { messageOf } from '../core/errors.js';
 import type { Figures } from '../core/figures.js';
@@ -53,10 +54,11 @@ export interface Report extends FencedJob {
   readonly startedAt: number | null;
 }
 
-/** What a hint brings for those who listen. */
-interface ForEvents {
+/** What a hint brings beside jobs. */
+interface Hinted {
+  /** For those who listen. */
   readonly told?: ToldOfJobs | undefined;
-  readonly workflows?: readonly { readonly id: string; readonly tenant: string }[] | undefined;
+  readonly workflows?: readonly HintedWorkflow[] | undefined;
 }
 
 /** What a dispatcher is made from. */
@@ -308,13 +310,13 @@ export class Dispatcher {
   }
 
   /**
-   * Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`; for events, what
-   * is known of those that come without their rows, and workflows.
+   * Takes a hint: jobs that were just stored, and the earliest `startBefore` among those stored in `later`; what is known, for
+   * events, of those that come without their rows; and workflows.
    */
   async hint(
     jobs: readonly Waiting[],
     startBefore: number | null = null,
-    { told, workflows = [] }: ForEvents = {},
+    { told, workflows = [] }: Hinted = {},
   ): Promise<void> {
     const { events } = this.state;
     this.expirer.expect(startBefore);
@@ -322,6 +324,7 @@ export class Dispatcher {
       for (const workflow of workflows) events.workflow('workflow.submitted', workflow, 'running');
       await this.tellSubmitted(jobs, told);
     }
+    if (workflows.some(({ wakes }) => wakes)) this.workflows.wakeSteps();
     await this.backlogReader.hint(jobs);
   }
 
@@ -470,14 +473,15 @@ class Ends implements EndListener {
 }
 
 /**
- * Whether the attempt is on record with this outcome, so that a repeated report is accepted again. A receiver may complete the job
+ * Whether the attempt is on record with this outcome, so that a repeated report is accepted again. A receiver may report the end
  * before its worker says that it has handed the attempt on: that changes nothing any more, and is right all the same.
  */
 function isOnRecord(job: PlacedRow, { fence, end }: Report): boolean {
-  if (job.fence === fence) {
-    return job.outcome === end.outcome || (end.outcome === 'handed-on' && job.outcome === 'succeeded');
-  }
+  const fits = (outcome: string | null) =>
+    outcome === end.outcome ||
+    (end.outcome === 'handed-on' && (outcome === 'succeeded' || outcome === 'failed'));
+  if (job.fence === fence) return fits(job.outcome);
   return (job.earlier_attempts ?? []).some(
-    (attempt: StoredAttempt) => attempt.fence === fence && attempt.outcome === end.outcome,
+    (attempt: StoredAttempt) => attempt.fence === fence && fits(attempt.outcome),
   );
 }

@@ -9,8 +9,8 @@ import { Batcher } from '../store/batcher.js';
 import { bisect } from '../store/bisect.js';
 import { type HandedOn, handOnClaims } from '../store/claims.js';
 import { isDatabaseBusy, isMissingPartition } from '../store/database.js';
-import type { EndedJob } from '../store/ended-jobs.js';
-import { type Ending, type Finished, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
+import type { EndedJob, EndedStep } from '../store/ended-jobs.js';
+import { type Ending, finishJobs, type Retrying, retryJobs } from '../store/finish-jobs.js';
 import type { StoredAttempt } from '../store/job-places.js';
 import { makePartition } from '../store/partitions.js';
 import { type LeaderState, noLeader } from './leader-state.js';
@@ -147,14 +147,22 @@ export class Finisher {
             now,
           ),
         ),
-        this.write(agains, async (part, now) => {
-          const retries = part.map((each) => toRetrying(each, now));
-          return withoutSteps(await retryJobs(hot, term, retries, now));
-        }),
-        this.write(handOns, async (part, now) => {
-          const handedOn = part.map((each) => toHandedOn(each, now));
-          return withoutSteps(await handOnClaims(hot, term, handedOn, now));
-        }),
+        this.write(agains, (part, now) =>
+          retryJobs(
+            hot,
+            term,
+            part.map((each) => toRetrying(each, now)),
+            now,
+          ),
+        ),
+        this.write(handOns, (part, now) =>
+          handOnClaims(
+            hot,
+            term,
+            part.map((each) => toHandedOn(each, now)),
+            now,
+          ),
+        ),
       ]);
       for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
       this.batcher.worked(batch, performance.now() - startedAt);
@@ -163,7 +171,8 @@ export class Finisher {
 
   private async write(
     batch: readonly Pending[],
-    store: (part: readonly Pending[], now: number) => Promise<Finished>,
+    /** Answers with those that were not claimed as this leader thought. */
+    store: (part: readonly Pending[], now: number) => Promise<ReadonlySet<string>>,
   ): Promise<void> {
     if (batch.length === 0) return;
     const now = this.state.clock.now();
@@ -172,7 +181,8 @@ export class Finisher {
         bisect(
           batch,
           async (part) => {
-            const { refused, steps } = await store(part, now);
+            const refused = await store(part, now);
+            const steps = stepsAmong(part, refused, now);
             for (const pending of part) {
               const { running, decision } = pending;
               const isRefused = refused.has(running.id);
@@ -290,12 +300,22 @@ export class Finisher {
   }
 }
 
-/** What became of attempts that end no job. */
 /** The jobs that have ended with their attempts. */
 function endedAmong(part: readonly Pending[], refused: ReadonlySet<string>): EndedJob[] {
   return part.flatMap(({ running: { id, tenant }, decision }) =>
     decision.kind === 'end' && !refused.has(id) ? [{ id, tenant, state: decision.state }] : [],
   );
+}
+
+/** The steps of workflows that have ended with their attempts; known from memory, so that no statement need return them. */
+function stepsAmong(part: readonly Pending[], refused: ReadonlySet<string>, finishedAt: number): EndedStep[] {
+  const steps: EndedStep[] = [];
+  for (const { running, decision } of part) {
+    const { workflow } = running.facts;
+    if (workflow !== null && decision.kind === 'end' && !refused.has(running.id))
+      steps.push({ job: running.id, workflow, state: decision.state, finishedAt });
+  }
+  return steps;
 }
 
 /** The codes of errors that say which status a call was answered with. */
@@ -310,10 +330,6 @@ function newsOf(decision: Decision, report: OriginReport | undefined): CallNews 
   if (decision.outcome === 'timed-out' || report?.isDown) return 'down';
   if (decision.outcome !== 'failed') return 'nothing';
   return report || ANSWERED.test(decision.error?.code ?? '') ? 'answered' : 'nothing';
-}
-
-function withoutSteps(refused: ReadonlySet<string>): Finished {
-  return { refused, steps: [] };
 }
 
 /** About how many bytes an attempt's end writes: the payload moves to history with the job. */

@@ -44,6 +44,8 @@ export async function explainGang(state: LeaderState, gang: Gang): Promise<GangR
   if (lack.kind === 'rate') {
     const now = state.clock.steady();
     for (const origin of survey.originsOf(gang)) {
+      // A batch gets its slots all or nothing.
+      if (origin.holdAt(now)?.kind === 'slots') continue;
       const held = explainOrigin(origin, now, (at) => state.onDatabaseClock(at));
       if (held)
         return { waitingFor: 'origin', detail: held.detail, figures: { ...held.figures, ...figures } };
@@ -91,7 +93,7 @@ function ofLimit(
   { queue, key, most, origin }: SurveyedLimit,
 ): Omit<GangReason, 'figures'> {
   if (origin !== undefined) {
-    const detail = `At most ${most} calls to ${origin} run at the same time; the batch needs more room.`;
+    const detail = `At most ${most === 1 ? '1 call' : `${most} calls`} to ${origin} run at the same time; the batch needs more room.`;
     return { waitingFor: 'origin', detail };
   }
   const info = state.directory.queue(queue);

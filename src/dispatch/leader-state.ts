@@ -19,6 +19,7 @@ import { WorkflowMeters } from '../workflow/workflow-meters.js';
 import { AddedJobs } from './added-jobs.js';
 import { AttemptMeters } from './attempt-meters.js';
 import { Backlog } from './backlog.js';
+import { CallSlots } from './call-slots.js';
 import { Directory, type NameIds } from './directory.js';
 import { EventRecorder } from './event-recorder.js';
 import { FailureLog } from './failure-log.js';
@@ -94,6 +95,7 @@ export class LeaderState {
   /** The batches that wait or run. */
   readonly gangs: GangBoard;
   readonly sessions = new Map<string, WorkerSession>();
+  private readonly callSlots = new CallSlots(this.sessions);
   paused = false;
   /** Workflows that ended before it are being removed, and are not set going again. Changed by whoever is alone with them. */
   keptSince = 0;
@@ -141,6 +143,7 @@ export class LeaderState {
       clock: options.clock,
       config: options.config,
       needsOf: (needs) => this.directory.needsOf(needs),
+      slotsOf: (tenant) => this.callSlots.of(tenant),
       onChange: (needs, mayStart) => {
         this.shares.servingChanged(needs, mayStart);
         this.gangs.changed();
@@ -240,7 +243,7 @@ export class LeaderState {
     this.sessions.set(session.id, session);
     this.shares.join(session);
     this.shares.servingChanged(this.fitness.join(session));
-    this.gangs.changed();
+    this.slotsChanged();
   }
 
   /** Removes a session; its worker is given no jobs from here on. */
@@ -248,7 +251,19 @@ export class LeaderState {
     if (!this.sessions.delete(session.id)) return;
     this.shares.leave(session);
     this.shares.servingChanged(this.fitness.leave(session));
+    this.slotsChanged();
+  }
+
+  /** Gives the worker no further jobs. */
+  drainSession(session: WorkerSession): void {
+    session.draining = true;
+    this.slotsChanged();
+  }
+
+  private slotsChanged(): void {
     this.gangs.changed();
+    this.callSlots.changed();
+    this.origins.slotsChanged();
   }
 
   /** Takes over a claim of an earlier leader, which counts against the limits of its queue. */
@@ -259,6 +274,8 @@ export class LeaderState {
 
   /** Frees the worker's slot; the job still runs, and counts against the limits of its queue. */
   handOn(running: Running, startedAt: number | null): void {
+    // A worker whose report was not answered says it again: its call is over only once.
+    if (running.isHandedOn) return;
     this.origins.over(running);
     running.isHandedOn = true;
     running.startedAt ??= startedAt;

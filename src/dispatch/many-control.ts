@@ -4,7 +4,7 @@ import { messageOf, PunctualError } from '../core/errors.js';
 import type { JobState } from '../core/job.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { LAST_UUID } from '../core/uuid.js';
-import type { ManyVerb, RefusedJob } from '../core/wire.js';
+import { MAX_PART, type ManyVerb, type RefusedJob } from '../core/wire.js';
 import { auditedWork } from '../store/audited-work.js';
 import { Batcher } from '../store/batcher.js';
 import { explainDatabaseError, withHotPlans } from '../store/database.js';
@@ -37,9 +37,8 @@ interface Candidate {
   readonly createdBy: string | null;
 }
 
-/** A call ends after this time, or after so many jobs; the caller repeats it for the rest. */
+/** A call ends after this time, or after `MAX_PART` jobs; the caller repeats it for the rest. */
 const CALL_MS = 2_000;
-const MAX_JOBS = 10_000;
 /** Jobs that one statement finds. */
 const PAGE = 5_000;
 /** The largest batch that is changed in one statement. */
@@ -71,14 +70,17 @@ export class ManyControl {
   }
 
   /**
-   * Changes a bounded part of the jobs with ids below `after`. `keep` is told what was done so far in every transaction
+   * Changes a bounded part of the jobs with ids below `after`, of about `limit` jobs if that is given. `keep` is told what was done so far in every transaction
    * that does something: a call that is cut short has done just that.
    */
   async change(
     tenant: string,
     verb: ManyVerb,
     selection: Selection,
-    after: string | undefined,
+    {
+      after = LAST_UUID,
+      limit = MAX_PART,
+    }: { readonly after?: string | undefined; readonly limit?: number | undefined },
     { author, keep }: Requested<ManyDone> = {},
   ): Promise<ManyDone> {
     const open = this.callsOf.get(tenant) ?? 0;
@@ -88,7 +90,7 @@ export class ManyControl {
     }
     this.callsOf.set(tenant, open + 1);
     try {
-      const begin = () => new Part(tenant, verb, selection, after ?? LAST_UUID, keep);
+      const begin = () => new Part(tenant, verb, selection, { after, limit }, keep);
       return await this.calls.run(() => this.audited(begin(), author));
     } finally {
       const left = this.callsOf.get(tenant)! - 1;
@@ -158,7 +160,9 @@ export class ManyControl {
     const { tenant, selection } = part;
     if ('search' in selection) {
       const { search } = selection;
-      return withHotPlans(state.pool, (db) => findJobs(db, tenant, search, part.next!, PAGE, part.stride));
+      return withHotPlans(state.pool, (db) =>
+        findJobs(db, tenant, search, part.next!, Math.min(PAGE, part.left), part.stride),
+      );
     }
     const ids = [...new Set(selection.ids)]
       .filter((id) => id < part.next!)
@@ -282,6 +286,7 @@ class Part {
   /** Resolves when the call has taken its time. */
   readonly timeIsUp = sleep(CALL_MS, undefined, { ref: false });
   private readonly until = performance.now() + CALL_MS;
+  private readonly most: number;
   /** Sets, because after a failure some jobs of a batch are given again. */
   private readonly triedIds = new Set<string>();
   private readonly failedIds = new Set<string>();
@@ -292,10 +297,11 @@ class Part {
     readonly tenant: string,
     readonly verb: ManyVerb,
     readonly selection: Selection,
-    below: string,
+    { after, limit }: { readonly after: string; readonly limit: number },
     readonly keep: Keep<ManyDone> | undefined,
   ) {
-    this.next = below;
+    this.next = after;
+    this.most = limit;
     this.stride = new Stride('search' in selection ? selection.search : {});
   }
 
@@ -303,8 +309,13 @@ class Part {
     return Math.max(0, this.until - performance.now());
   }
 
+  /** How many more jobs it may change. */
+  get left(): number {
+    return Math.max(1, this.most - this.triedIds.size);
+  }
+
   get goesOn(): boolean {
-    return this.msLeft > 0 && this.triedIds.size < MAX_JOBS;
+    return this.msLeft > 0 && this.triedIds.size < this.most;
   }
 
   get hasBegun(): boolean {

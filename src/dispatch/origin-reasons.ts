@@ -24,6 +24,10 @@ export function explainOrigin(
     const detail = `As many calls to ${name} are running as its limit allows.`;
     return { detail, figures: { ...basic, limit: concurrency } };
   }
+  if (hold.kind === 'slots') {
+    const detail = `The calls to ${name} that are running take up half of the workers' slots; the others are for other origins.`;
+    return { detail, figures: { ...basic, limit: origin.mostOfSlots } };
+  }
   const failures = { consecutiveFailures: circuit.failures };
   const broken = `The circuit of ${name} is open after ${circuit.failures} failures in a row`;
   if (hold.kind === 'probe') {
@@ -43,6 +47,7 @@ export function explainOrigin(
     return { detail, figures: { ...basic, ...failures, ...times } };
   }
   const { limit, per, burst } = rateView(bucket!.rate);
-  const detail = `At most ${limit} calls to ${name} start in ${per}; the next may start in ${soon}.`;
+  const calls = limit === 1 ? '1 call' : `${limit} calls`;
+  const detail = `At most ${calls} to ${name} start in ${per}; the next may start in ${soon}.`;
   return { detail, figures: { ...basic, limit, per, burst, ...times } };
 }

@@ -10,6 +10,8 @@ export type Hold =
   /** One call is out to see whether the origin is up again. */
   | { readonly kind: 'probe' }
   | { readonly kind: 'limit' }
+  /** It has its part of the workers' slots. */
+  | { readonly kind: 'slots' }
   | { readonly kind: 'rate'; readonly until: number };
 
 /** One origin that a tenant calls, or a bucket that many of them share: what holds its calls up. */
@@ -24,6 +26,8 @@ export class Origin {
   pausedUntil = Number.NEGATIVE_INFINITY;
   bucket: Bucket | null = null;
   concurrency: number | null;
+  /** Whether nobody has said how many of its calls may run at the same time. */
+  private isUsual = true;
   /** Whether choosing passes it over. */
   isShut = false;
   /** The earliest moment for which a timer is set. */
@@ -34,6 +38,8 @@ export class Origin {
     readonly name: string,
     rules: CircuitRules,
     private readonly usualConcurrency: number | null,
+    /** The slots that workers have for calls of its tenant. */
+    private readonly slots: () => number = () => Number.POSITIVE_INFINITY,
   ) {
     this.circuit = new Circuit(rules);
     this.concurrency = usualConcurrency;
@@ -42,6 +48,7 @@ export class Origin {
   /** Applies limits; null takes them away. A new rate begins with one token. */
   limit(limits: OriginLimits | null, now: number): void {
     const { concurrency, rate = null } = limits ?? {};
+    this.isUsual = concurrency === undefined;
     this.concurrency = concurrency === undefined ? this.usualConcurrency : concurrency;
     if (rate === null) this.bucket = null;
     else if (!this.bucket || !isSameRate(this.bucket.rate, rate)) this.bucket = Bucket.drained(rate, now);
@@ -55,7 +62,17 @@ export class Origin {
     if (state === 'open') return { kind: 'circuit', until: circuit.openUntil! };
     if (state === 'probing') return { kind: 'probe' };
     if (this.concurrency !== null && this.running >= this.concurrency) return { kind: 'limit' };
+    if (this.running >= this.mostOfSlots) return { kind: 'slots' };
     return bucket && !bucket.isOpen(now) ? { kind: 'rate', until: bucket.opensAt } : null;
+  }
+
+  /**
+   * How many slots its calls may take up: half of them, because a host that is slow must leave some to others. Whoever sets a
+   * limit, or has the usual one taken away, decides otherwise.
+   */
+  get mostOfSlots(): number {
+    if (!this.isUsual || this.usualConcurrency === null) return Number.POSITIVE_INFINITY;
+    return Math.max(1, Math.floor(this.slots() / 2));
   }
 
   /** When its calls may start, as far as pauses and rates go; never, as far as is known, while a probe is out. */

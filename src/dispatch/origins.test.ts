@@ -23,11 +23,13 @@ class Desk {
   readonly clock = new TestClock();
   readonly told: string[] = [];
   ready = 0;
+  slots = 1_000;
   private made = 0;
   readonly origins = new Origins({
     clock: this.clock,
     config: CONFIG,
     needsOf,
+    slotsOf: () => this.slots,
     onChange: (needs, mayStart) => this.shares.servingChanged(needs, mayStart),
     onOpened: ({ name }) => this.told.push(`opened ${name}`),
     onClosed: ({ name }) => this.told.push(`closed ${name}`),

@@ -42,6 +42,8 @@ interface OriginsOptions extends OriginListener {
     'originConcurrency' | 'circuitThreshold' | 'circuitPause' | 'circuitMaxPause'
   >;
   readonly needsOf: (needs: number) => NeedsInfo | undefined;
+  /** The slots that workers have for calls of a tenant. */
+  readonly slotsOf: (tenant: string) => number;
 }
 
 /**
@@ -61,6 +63,7 @@ export class Origins {
   private readonly written = new Map<string, OriginLimits | null>();
   private readonly wakeUps = new Heap<{ at: number; origin: Origin }>((a, b) => a.at < b.at);
   private readonly timer: EarliestTimer;
+  private slotsReview: NodeJS.Immediate | undefined;
   private readonly rules: CircuitRules;
 
   constructor(private readonly options: OriginsOptions) {
@@ -234,13 +237,27 @@ export class Origins {
     this.review(origin);
   }
 
+  /** The slots of workers have changed. Many workers come at once, and thousands of origins are looked at only once for them. */
+  slotsChanged(): void {
+    if (this.isInUse) this.slotsReview ??= setImmediate(() => this.reviewSlots());
+  }
+
+  private reviewSlots(): void {
+    this.slotsReview = undefined;
+    for (const origins of [...this.byTenant.values()]) {
+      for (const origin of [...origins.values()]) if (origin.running > 0) this.review(origin);
+    }
+  }
+
   stop(): void {
     this.timer.stop();
+    clearImmediate(this.slotsReview);
   }
 
   private make({ tenant, handler, limits }: NeedsInfo): Origin {
     const { clock, config } = this.options;
-    const origin = new Origin(tenant, handler, this.rules, config.originConcurrency || null);
+    const usual = config.originConcurrency || null;
+    const origin = new Origin(tenant, handler, this.rules, usual, () => this.options.slotsOf(tenant));
     const written = this.written.get(keyOf(tenant, handler));
     const set = written === undefined ? (limits ?? null) : written;
     if (set) origin.limit(set, clock.steady());

@@ -48,7 +48,8 @@ export class OverdueAttempts {
     const { state } = this;
     if (running.isHandedOn) {
       if (running.cancelledAt !== null) return { outcome: 'cancelled', error: null };
-      return now > running.deadline ? timedOut(running) : null;
+      // A receiver whose time ran out while there was no leader to tell must get a chance to say what it has done.
+      return now > running.deadline && state.termMs > state.config.workerTimeout ? timedOut(running) : null;
     }
     // What became of its batch is decided by those who look after batches.
     if (state.gangs.isUntouched(running)) return null;

@@ -103,11 +103,10 @@ export class Shares {
     visit: (share: QueueShare, group: SegmentGroup) => void,
     tenant: string | null = null,
   ): Promise<void> {
-    const shares = tenant === null ? this.queues.values() : (this.tenants.get(tenant)?.queues ?? []);
     // An iterator of a Map or Set goes on where it was, whatever is added or removed meanwhile.
     const slice = new TimeSlice();
     let visited = 0;
-    for (const share of shares) {
+    for (const share of this.sharesOf(tenant)) {
       for (const group of share.groups.values()) {
         visit(share, group);
         visited += 1;
@@ -116,15 +115,19 @@ export class Shares {
     }
   }
 
-  /** Visits the queues in memory, in time slices. */
-  async eachShare(visit: (share: QueueShare) => void): Promise<void> {
+  /** Visits the queues in memory, of a tenant or of all, in time slices. */
+  async eachShare(visit: (share: QueueShare) => void, tenant: string | null = null): Promise<void> {
     const slice = new TimeSlice();
     let visited = 0;
-    for (const share of this.queues.values()) {
+    for (const share of this.sharesOf(tenant)) {
       visit(share);
       visited += 1;
       if (visited % VISITED_AT_ONCE === 0 && slice.isOver) await slice.next();
     }
+  }
+
+  private sharesOf(tenant: string | null): Iterable<QueueShare> {
+    return tenant === null ? this.queues.values() : (this.tenants.get(tenant)?.queues ?? []);
   }
 
   /** The share of a queue, made when it is first used. */

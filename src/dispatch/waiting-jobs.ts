@@ -32,10 +32,15 @@ export class WaitingJobs {
       sum.queues.set(queue, (sum.queues.get(queue) ?? 0) + jobs);
       reasons.set(reason, sum);
     };
+    const isWithin = (queue: string) => !limits?.queues || limits.queues.includes(queue);
+    let running = 0;
+    await state.shares.eachShare((share) => {
+      if (isWithin(share.info.name)) running += share.running;
+    }, tenant);
     let complete = true;
     await state.shares.eachGroup((share, group) => {
       const { name } = share.info;
-      if (limits?.queues && !limits.queues.includes(name)) return;
+      if (!isWithin(name)) return;
       for (const segment of group.lanes.values()) {
         if (segment.hasUnread) complete = false;
         const { readyCount: ready } = segment;
@@ -52,7 +57,7 @@ export class WaitingJobs {
       for (const [queue, count] of queues) top.add({ queue, jobs: count });
       return { reason, jobs, oldestReadyMs, queues: top.take() };
     });
-    return { data: data.sort((a, b) => b.jobs - a.jobs), next: null, complete };
+    return { data: data.sort((a, b) => b.jobs - a.jobs), next: null, running, complete };
   }
 
   /** What keeps the first job of a segment from starting, as far as memory tells it at once. */

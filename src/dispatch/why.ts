@@ -49,6 +49,7 @@ export async function explainWaiting(
       cancelled_at === null
         ? ''
         : ` Its worker was told at ${new Date(cancelled_at).toISOString()} to stop, and has not confirmed yet.`;
+    if (job.handed_on_at !== null) return explainHandedOn(job, answer);
     return answer('not-waiting', `The job is running.${cancelled}`, { worker });
   }
   const gang = state.gangs.of(job.id);
@@ -66,7 +67,8 @@ export async function explainWaiting(
       batch: job.batch,
     });
   const hold = job.workflow === null ? undefined : await readStepHold(state.hot, job.id);
-  if (hold && (hold.parked || (hold.held && job.state === 'pending'))) return explainHold(job, hold, answer);
+  if (hold && (hold.parked || (hold.held && job.state === 'pending')))
+    return explainHold(job, hold, now, answer);
   if (job.state === 'blocked') {
     const why = await explainBlocked(state, job, namesSteps, answer);
     if (!hold?.held) return why;
@@ -101,10 +103,27 @@ export async function explainWaiting(
   );
 }
 
+/** An attempt that no worker has any more. */
+function explainHandedOn(
+  { worker, started_at, claimed_at, handed_on_at, timeout_ms }: PlacedRow,
+  answer: Answer,
+): Why {
+  const until = (started_at ?? claimed_at ?? handed_on_at!) + timeout_ms;
+  const moment = new Date(until).toISOString();
+  const detail = `The attempt was handed on; it waits for a report until ${moment}.`;
+  return answer('not-waiting', detail, { worker, handedOnAt: handed_on_at, reportUntil: moment });
+}
+
 /** A step that could start, if its workflow were not on hold. */
-function explainHold({ workflow, held: isHeldItself }: PlacedRow, { held }: StepHold, answer: Answer): Why {
+function explainHold(
+  { workflow, held: isHeldItself, run_at: runAt }: PlacedRow,
+  { held }: StepHold,
+  now: number,
+  answer: Answer,
+): Why {
   const figures = { workflow, workflowHeld: held };
-  const also = isHeldItself ? ' The job is on hold by itself, too.' : '';
+  const due = runAt > now ? ` The step is not due before ${new Date(runAt).toISOString()}.` : '';
+  const also = `${due}${isHeldItself ? ' The job is on hold by itself, too.' : ''}`;
   if (held)
     return answer(
       'hold',

@@ -251,8 +251,7 @@ export class Workers {
     await state.writeRequested(entry, undefined, (db, term) =>
       seeWorkers(db, term, [{ id: workerId, lastSeen, state: 'draining' }]),
     );
-    session.draining = true;
-    state.gangs.changed();
+    state.drainSession(session);
     if (state.events.isHeard) state.events.worker('worker.draining', session);
     for (const poll of session.polls) poll.settle({ epoch: state.term.epoch, jobs: [] });
   }

@@ -4,10 +4,12 @@ import type { NodeContext } from '../api/context.js';
 import { listen } from '../api/events.js';
 import { IDEMPOTENCY_KEY } from '../api/idempotency.js';
 import { submitJob, submitJobs } from '../api/jobs.js';
+import { startWorkflow } from '../api/workflows.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { EventQuery } from '../core/schemas/query.js';
 import { validate } from '../core/schemas/validate.js';
 import { readTraceparent, TRACEPARENT } from '../core/trace-context.js';
+import { readGivenWorkflow } from '../core/workflow/given-workflow.js';
 import {
   connectionClosed,
   errorFromAnswer,
@@ -17,6 +19,14 @@ import {
   type Transport,
 } from '../transport/transport.js';
 import { DirectStream } from './direct-stream.js';
+
+/** What skips HTTP. */
+const DIRECT = ['/v1/jobs/bulk', '/v1/jobs', '/v1/workflows'] as const;
+type DirectPath = (typeof DIRECT)[number];
+
+function isDirect(path: string): path is DirectPath {
+  return DIRECT.some((direct) => direct === path);
+}
 
 interface NodeParts {
   readonly server: FastifyInstance;
@@ -37,9 +47,10 @@ export class DirectTransport implements Transport {
     options.signal?.throwIfAborted();
     // What is asked for by the thousand skips HTTP; it is checked all the same. Answers are kept there.
     const isPlain = options.headers?.[IDEMPOTENCY_KEY] === undefined;
-    if (method === 'POST' && isPlain && (path === '/v1/jobs/bulk' || path === '/v1/jobs')) {
+    if (method === 'POST' && isPlain && isDirect(path)) {
       try {
-        return (await this.submit(path, options)) as T;
+        const answer = await this.submit(path, options);
+        if (answer !== null) return answer as T;
       } catch (error) {
         // Nothing was done; over HTTP the request is moved on to the leader.
         if (!(error instanceof LeaderElsewhere)) throw error;
@@ -60,12 +71,14 @@ export class DirectTransport implements Transport {
     return stream.pieces();
   }
 
-  private async submit(
-    path: '/v1/jobs/bulk' | '/v1/jobs',
-    { body, headers }: RequestOptions,
-  ): Promise<unknown> {
+  /** Null if it must take the way of the API. */
+  private async submit(path: DirectPath, { body, headers }: RequestOptions): Promise<unknown> {
     const { context } = this.node;
     const call = headers && { traceparent: readTraceparent(headers[TRACEPARENT]) };
+    if (path === '/v1/workflows') {
+      const given = await readGivenWorkflow(body, context.config);
+      return given === null ? null : startWorkflow(context, this.caller, given, call);
+    }
     if (path === '/v1/jobs/bulk') return submitJobs(context, this.caller, body, call);
     // Callers in the process want the id; the rest is written only for those who read it.
     return (await submitJob(context, this.caller, body, call)).job;

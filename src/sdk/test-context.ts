@@ -117,6 +117,7 @@ function addedView(
     runIf,
     addedBy: 'test',
     workflow: null,
+    waitsFor: null,
     finishedAt: null,
   };
   return [name, view] as const;

@@ -322,6 +322,11 @@ export function isDataError(error: unknown): boolean {
   return state.startsWith('22') || state.startsWith('23') || state.startsWith('54');
 }
 
+/** Whether a statement found something other than it must be, and failed by dividing by zero so that nothing of it was done. */
+export function isRefusedByItself(error: unknown): boolean {
+  return sqlState(error) === '22012';
+}
+
 /** Whether an insert refers to a row that is not there. */
 export function isMissingReference(error: unknown): boolean {
   return sqlState(error) === '23503';

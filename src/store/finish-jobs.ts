@@ -3,7 +3,7 @@ import { stands } from '../host/test-switches.js';
 import { byIndex, type Changed, changedRows, inClaimOrder, refusedOf } from './batch-statement.js';
 import { Columns } from './columns.js';
 import type { Queryable } from './database.js';
-import { ENDED_STEPS, type EndedStep, endedSteps, endParts } from './ended-jobs.js';
+import { endParts } from './ended-jobs.js';
 import { column } from './job-columns.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { SortedColumns } from './sorted-columns.js';
@@ -80,7 +80,7 @@ const FINISH_JOBS = leaderStatement(
       error: of('error'),
       progress: of('progress'),
     },
-  })}, answer AS (${changedRows('ended', 'id', `cardinality(${ENDINGS.ids})`, `${ENDED_STEPS} AS steps`)})`,
+  })}, answer AS (${changedRows('ended', 'id', `cardinality(${ENDINGS.ids})`)})`,
 );
 
 /** The end of an attempt after which the job waits for the next one. */
@@ -129,24 +129,16 @@ const RETRY_JOBS = leaderStatement(
   ), answer AS (${changedRows('again', 'id', 'cardinality($5::uuid[])')})`,
 );
 
-/** What became of ends. */
-export interface Finished {
-  /** Those whose (job, fence) was not claimed. */
-  readonly refused: ReadonlySet<string>;
-  /** The steps of workflows among the others. */
-  readonly steps: readonly EndedStep[];
-}
-
-/** Ends the jobs whose (job, fence) is claimed. */
+/** Ends the jobs whose (job, fence) is claimed; answers with those that were not. */
 export async function finishJobs(
   db: Queryable,
   term: TermKey,
   endings: readonly Ending[],
   now: number,
-): Promise<Finished> {
+): Promise<ReadonlySet<string>> {
   const values = [now, ...ENDING_COLUMNS.parameters(endings)];
-  const [answer] = await runAsLeader<Changed & { steps: string | null }>(db, term, FINISH_JOBS, values);
-  return { refused: refusedOf(endings, answer), steps: endedSteps(answer?.steps, now) };
+  const [answer] = await runAsLeader<Changed>(db, term, FINISH_JOBS, values);
+  return refusedOf(endings, answer);
 }
 
 /** Deletes the claims and lets the jobs wait for their next attempt; answers with those that were not claimed. */

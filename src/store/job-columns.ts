@@ -88,7 +88,7 @@ const TABLE = {
   claimed_at: { type: 'bigint', in: ATTEMPT, nullIn: ENDED, read: 'small' },
   cancelled_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'], read: 'small' },
   // When the worker handed the attempt on; null while a worker holds it.
-  handed_on_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'] },
+  handed_on_at: { type: 'bigint', in: ['claims'], nullIn: ['claims'], read: 'small' },
   progress: { type: 'json', in: ATTEMPT, nullIn: ATTEMPT, read: 'small' },
   // In claims set only for an attempt that was handed on.
   started_at: { type: 'bigint', in: ATTEMPT, nullIn: ATTEMPT, read: 'small' },

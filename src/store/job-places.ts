@@ -58,6 +58,30 @@ export const LATER_ARM = `${arm('later', 'l', {
 export const HISTORY_ARM = `${arm('history', 'h', { queue: 'q.name', held: 'false' })}
   JOIN punctual.queues q ON q.id = h.queue`;
 
+/** Whether a step waits for something else than steps; what is over is known by the state of its job. */
+const STEP_WAITS = 's.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL)';
+
+/** What a step waits for; `null` where it does not. */
+export const STEP_WAIT_COLUMNS = `
+      CASE WHEN ${STEP_WAITS} THEN true END AS step_waits,
+      CASE WHEN ${STEP_WAITS} THEN s.wait ->> 'event' END AS step_event,
+      CASE WHEN ${STEP_WAITS} AND s.wait IS NOT NULL THEN s.wake_at END AS step_until`;
+
+/** Joined to jobs `p`: the step of its workflow that a job is. */
+export const STEP_OF_JOB = `LEFT JOIN LATERAL (
+      SELECT s.name AS step, s.inner_workflow AS step_inner,${STEP_WAIT_COLUMNS}
+      FROM punctual.steps s WHERE s.id = p.id AND p.workflow IS NOT NULL) w ON true`;
+
+/** The columns of that. */
+export const STEP_COLUMNS_OF_JOB = 'step, step_inner, step_waits, step_event, step_until';
+
+/** What a step waits for besides steps. */
+export interface StepWaitRow {
+  readonly step_waits: boolean | null;
+  readonly step_event: string | null;
+  readonly step_until: number | null;
+}
+
 /** The columns of the arms that are always small. */
 export const SMALL = `place, raw, ${SMALL_COLUMNS.join(', ')}`;
 
@@ -89,7 +113,12 @@ export interface PlacedRow
       RowOf<'jobs' | 'claims' | 'job_history', ReadColumn>,
       'queue' | 'state' | 'earlier_attempts' | 'finished_at'
     >,
+    StepWaitRow,
     Record<string, unknown> {
+  /** The name of the step that it is. */
+  readonly step: string | null;
+  /** The workflow that the step has started. */
+  readonly step_inner: string | null;
   readonly place: Place;
   /** A submission of a caller's transaction that has not been parsed yet. */
   readonly raw: boolean;

@@ -28,7 +28,7 @@ const COUNT_LATER = statement(
 const READ_SCHEDULES = statement(
   'read-schedules-ahead',
   `
-    SELECT s.id, s.tenant, s.fire_at AS "fireAt", s.created_at AS "createdAt", json_strip_nulls(json_build_object(
+    SELECT s.id, s.tenant, s.name, s.fire_at AS "fireAt", s.created_at AS "createdAt", json_strip_nulls(json_build_object(
       'cron', d.value -> 'cron', 'every', d.value -> 'every', 'at', d.value -> 'at', 'timezone', d.value -> 'timezone',
       'dst', d.value -> 'dst', 'startAt', d.value -> 'startAt', 'endAt', d.value -> 'endAt'))::text AS timing
     FROM (
@@ -82,6 +82,7 @@ export async function countLater(
 export interface ScheduleAhead extends Record<string, unknown> {
   readonly id: string;
   readonly tenant: string;
+  readonly name: string;
   readonly fireAt: number;
   readonly createdAt: number;
   readonly timing: string;

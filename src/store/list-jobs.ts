@@ -11,6 +11,8 @@ import {
   NEWEST_ATTEMPTS,
   type PlacedRow,
   SMALL,
+  STEP_COLUMNS_OF_JOB,
+  STEP_OF_JOB,
   toPlacedRow,
 } from './job-places.js';
 import type { ExaminedLive, JobSearch } from './job-search.js';
@@ -55,7 +57,7 @@ const WEIGHED = UNBOUNDED_COLUMNS.map(bytesOf);
 const listed = (list: string) => `
   SELECT *, ${SMALL_BYTES} + ${WEIGHED.join(' + ')} AS bytes
   FROM (
-    SELECT ${SMALL}, ${ATTEMPT_COUNT} AS earlier_count,
+    SELECT ${SMALL}, ${ATTEMPT_COUNT} AS earlier_count, ${STEP_COLUMNS_OF_JOB},
       CASE WHEN ${isShown('payload', 'payload')} THEN payload END AS payload,
       CASE WHEN ${isShown('result', 'result')} THEN result END AS result,
       CASE WHEN ${isShown('stack', 'error')} THEN error ELSE ${WITHOUT_STACK} END AS error,
@@ -63,7 +65,7 @@ const listed = (list: string) => `
         ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
       NOT ${isShown('payload', 'payload')} AS without_payload, NOT ${isShown('result', 'result')} AS without_result,
       NOT ${isShown('stack', 'error')} AS without_stack
-    FROM (${list}) p OFFSET 0) r`;
+    FROM (${list}) p ${STEP_OF_JOB} OFFSET 0) r`;
 
 /** A portion of jobs by the places in which a search has found them: $2 to $4. */
 const LIST_FOUND = statement(

@@ -5,7 +5,7 @@ import type { ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow
 import { wakeAt } from '../core/workflow/waiting.js';
 import { type JobRow, type StoredDefinition, toStored } from './job-row.js';
 import type { Resolved } from './names.js';
-import { NEVER, type NewStep, type NewWorkflow } from './submit-workflow.js';
+import { NEVER, type NewWorkflow, type PlacedStep } from './submit-workflow.js';
 
 /** More queues or tasks than this are not kept: no restricted key reaches so many. */
 const MOST_NAMES = 100;
@@ -49,14 +49,14 @@ export async function newWorkflow(
   const { tenant, createdBy } = owner;
   const workflow = given?.workflow ?? uuidv7(now);
   const slice = new TimeSlice();
-  const made: NewStep[] = [];
+  const made: PlacedStep[] = [];
   const edges = { parents: [] as number[], children: [] as number[] };
   const first = given ? firstStep(steps) : -1;
   for (const [i, step] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
     const id = i === first ? given!.first : uuidv7(now);
     const times = { now, laterThreshold, dueAt };
-    const ids = { id, workflow, ...(scheduled && { schedule: scheduled.schedule }) };
+    const ids = { id, workflow, schedule: scheduled?.schedule };
     made.push(newStep(ids, step, owner, resolved[i]!, times, made.at(-1), steps[i - 1]));
     for (const parent of step.parents) {
       edges.parents.push(parent);
@@ -85,19 +85,20 @@ function newStep(
   owner: WorkflowOwner,
   resolved: Resolved,
   times: Times,
-  before: NewStep | undefined,
+  before: PlacedStep | undefined,
   like: ParsedStep | undefined,
-): NewStep {
+): PlacedStep {
   const { parents, wait, inner } = step;
   const blocked = parents.length > 0 || wait !== null || inner !== null;
   // The steps of a wide graph mostly share their definition, which then is converted and sent once.
   const isAlike = like?.definition === step.definition && before?.blocked === blocked;
   const definition = isAlike ? before.row.definition : storedOf(step, blocked, owner, resolved, times.dueAt);
-  return {
-    ...stepOf(step, { ...ids, definition }, blocked, times),
-    parents: parents.length,
-    wakeAt: parents.length > 0 ? null : wakeOf(wait, inner !== null, times.now),
-  };
+  const { id, workflow, schedule } = ids;
+  const row = { id, payload: step.payload, definition, schedule, workflow };
+  const made = stepOf(step, row, blocked, times, before ? before.place + 1 : 0);
+  made.parents = parents.length;
+  if (parents.length === 0) made.wakeAt = wakeOf(wait, inner !== null, times.now);
+  return made;
 }
 
 /** When a step that waits for no others is looked at, if it runs no job. */
@@ -128,22 +129,33 @@ export function storedOf(
   return toStored({ ...definition, runAt: dueTime(step, blocked, dueAt) }, origin);
 }
 
-/** A step as it is stored, but for what it waits for. */
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** A step as it is stored, but for what it waits for. Written out, because there may be thousands, and a spread costs more. */
 export function stepOf(
   step: Omit<ParsedStep, 'parents'>,
-  row: Omit<JobRow, 'payload'>,
+  row: JobRow,
   blocked: boolean,
   { now, laterThreshold, dueAt }: Times,
-): Omit<NewStep, 'parents' | 'wakeAt'> {
-  const { name, runIf, delayMs, wait, inner, refers, payload, definition } = step;
+  place = 0,
+): Mutable<PlacedStep> {
+  const { name, runIf, delayMs, wait, inner, refers, definition } = step;
   const runAt = dueTime(step, blocked, dueAt);
   return {
-    row: { ...row, payload },
-    ...{ name, runIf, delayMs, refers, held: definition.hold, blocked },
+    row,
+    name,
+    place,
+    runIf,
+    parents: 0,
+    delayMs,
     wait: wait === null ? null : JSON.stringify(wait),
     inner: inner?.text ?? null,
     innerSteps: inner?.steps.length ?? 0,
+    wakeAt: null,
+    refers,
+    held: definition.hold,
     admitAt: blocked ? NEVER : definition.hold ? runAt : admissionTime(runAt, now, laterThreshold),
+    blocked,
   };
 }
 

@@ -9,6 +9,8 @@ import {
   NEWEST_ATTEMPTS,
   type PlacedRow,
   SMALL,
+  STEP_COLUMNS_OF_JOB,
+  STEP_OF_JOB,
   toPlacedRow,
 } from './job-places.js';
 
@@ -26,11 +28,12 @@ const READ_JOB = statement(
   'read-job',
   `
     SELECT ${SMALL}, payload, result, error, ${NEWEST_ATTEMPTS} AS earlier_attempts,
-      ${ATTEMPT_COUNT} AS earlier_count
+      ${ATTEMPT_COUNT} AS earlier_count, ${STEP_COLUMNS_OF_JOB}
     FROM (
       ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = $2::uuid
       UNION ALL ${LATER_ARM} WHERE l.tenant = $1 AND l.id = $2::uuid
-      UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p`,
+      UNION ALL ${HISTORY_ARM} WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p
+    ${STEP_OF_JOB}`,
 );
 
 const FIND_ENDED = statement(

@@ -4,6 +4,7 @@ import { assertTenant } from './assert-tenant.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
 import { allEnded } from './ended-places.js';
+import { STEP_WAIT_COLUMNS, type StepWaitRow } from './job-places.js';
 import type { Stopping } from './workflow-portions.js';
 
 /** Reading workflows, their steps and edges. */
@@ -97,7 +98,7 @@ const STEPS = `s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, co
       CASE WHEN s.outcome IS NOT NULL THEN s.outcome
         WHEN l.id IS NOT NULL THEN CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END
         WHEN c.job IS NOT NULL THEN 'running' WHEN j.id IS NOT NULL THEN 'pending'
-        ELSE o.state END AS state`;
+        ELSE o.state END AS state,${STEP_WAIT_COLUMNS}`;
 const PLACES_OF_STEPS = `
     LEFT JOIN LATERAL (
       SELECT l.id, l.blocked FROM punctual.later l WHERE s.outcome IS NULL AND l.id = s.id LIMIT 1) l ON true
@@ -130,7 +131,7 @@ const READ_STEPS_NAMED = statement(
 );
 
 /** A step as it is shown. */
-export interface StepRow extends Record<string, unknown> {
+export interface StepRow extends StepWaitRow, Record<string, unknown> {
   readonly id: string;
   readonly name: string;
   readonly place: number;

@@ -150,7 +150,8 @@ export function deleteSigningSecret(
 }
 
 function tooMany(): PunctualError {
-  const detail = `There are ${MAX_SIGNING_SECRETS} valid signing secrets already.`;
-  const hint = 'End one with `punctual signing-secret delete ID`, or wait until one expires.';
-  return new PunctualError('QUOTA_EXCEEDED', detail, { hint });
+  const detail =
+    `There are ${MAX_SIGNING_SECRETS} valid signing secrets already: end one with \`punctual signing-secret delete ID\`, ` +
+    'or wait until one expires.';
+  return new PunctualError('QUOTA_EXCEEDED', detail);
 }

@@ -15,7 +15,7 @@ interface SortedInSql {
   readonly at: (name: string, place: string) => string;
 }
 
-/** The sentinel for a null number; none of the columns has a negative one. */
+/** The sentinel for a null number; none of the columns has a negative one. There is none for ids and flags. */
 const MISSING = -1;
 
 /**
@@ -52,7 +52,7 @@ export class SortedColumns<Row extends { readonly id: string }> {
         const array = `($${next + 1}::${type}[])`;
         values.set(name, (place) => {
           const value = `${array}[${place}]`;
-          const orNull = type === 'uuid' ? value : `nullif(${value}, ${MISSING})`;
+          const orNull = type === 'uuid' || type === 'boolean' ? value : `nullif(${value}, ${MISSING})`;
           return `CASE WHEN ${array} IS NULL THEN ${single} ELSE ${orNull} END`;
         });
         next += 2;

@@ -124,8 +124,8 @@ const READ_WOKEN = statement(
 
 const READ_WAITING = statement(
   'read-waiting-steps',
-  `SELECT ${WAITING} FROM punctual.steps s
-    WHERE s.workflow = $1::uuid AND s.released AND s.outcome IS NULL AND s.wait IS NOT NULL`,
+  `SELECT s.id, s.name, s.wait, s.released FROM punctual.steps s
+    WHERE s.workflow = $1::uuid AND s.outcome IS NULL AND s.wait IS NOT NULL`,
 );
 
 const NEXT_WAKE = statement(
@@ -133,13 +133,14 @@ const NEXT_WAKE = statement(
   'SELECT min(wake_at) AS at FROM punctual.steps WHERE wake_at > $1::bigint',
 );
 
-/** A step that waits for a time or an event. */
+/** A step that waits for a time or an event, or will. */
 export interface WaitingStep extends Record<string, unknown> {
   readonly id: string;
-  readonly workflow: string;
-  readonly tenant: string;
+  readonly name: string;
   /** JSON text. */
   readonly wait: string;
+  /** Whether it waits for nothing else any more. */
+  readonly released: boolean;
 }
 
 /** A step that has waited long enough, or runs again and refers to others. */
@@ -160,7 +161,7 @@ export function readWoken(db: Queryable, now: number, limit: number): Promise<Wo
   return run(db, READ_WOKEN, [now, limit]);
 }
 
-/** The steps of a workflow that wait for something else than steps. */
+/** The steps of a workflow that wait for a time or an event, or will when they are reached. */
 export function readWaitingSteps(db: Queryable, workflow: string): Promise<WaitingStep[]> {
   return run(db, READ_WAITING, [workflow]);
 }

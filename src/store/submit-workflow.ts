@@ -1,4 +1,4 @@
-import type { FailurePolicy, RunIf, RunningPolicy } from '../core/workflow.js';
+import { type FailurePolicy, type RunIf, type RunningPolicy, WORKFLOW_DEFAULTS } from '../core/workflow.js';
 import { binaryArray } from './array-bytes.js';
 import { Columns, parametersOf } from './columns.js';
 import { inTransaction, isMissingReference, type Pool, type Queryable, run, statement } from './database.js';
@@ -71,7 +71,7 @@ export interface NewWorkflow {
   readonly tasks: readonly string[] | null;
   readonly createdAt: number;
   readonly createdBy: string;
-  readonly steps: readonly NewStep[];
+  readonly steps: readonly PlacedStep[];
   readonly edges: { readonly parents: readonly number[]; readonly children: readonly number[] };
 }
 
@@ -86,40 +86,63 @@ export interface PlacedStep extends NewStep {
 /** When a blocked job is admitted: never, also to those who do not know what blocked means. */
 export const NEVER = 2 ** 52;
 
+/** The definition of a step's job says all about it but for its id and payload: steps share one only if they wait alike. */
+const definitionOf = ({ row }: NewStep): object => row.definition;
+
 /** The columns of the job of a step that is not live; exported for steps that are added later. */
 export const LATER_COLUMNS = new Columns<NewStep>([
   ...NEW_JOB_COLUMNS.inside((step: NewStep) => step.row),
-  column('admit_at', (step) => step.admitAt),
-  column('held', (step) => step.held),
-  column('blocked', (step) => step.blocked),
+  column('admit_at', (step) => step.admitAt, definitionOf),
+  column('held', (step) => step.held, definitionOf),
+  column('blocked', (step) => step.blocked, definitionOf),
 ]);
 
-/** The columns of a step; exported for steps that are added later. */
-export const STEP_COLUMNS = new Columns<PlacedStep>([
+/** What steps without anything special have in common. */
+const PLAIN = {};
+
+/** The same object for all steps that run a job once all before them have succeeded, and say nothing else. */
+function kindOf(step: PlacedStep): object {
+  const { runIf, delayMs, wait, inner, wakeAt, refers, held } = step;
+  const isPlain = wait === null && inner === null && wakeAt === null && !refers && !held;
+  return isPlain && delayMs === 0 && runIf === WORKFLOW_DEFAULTS.runIf ? PLAIN : step;
+}
+
+/** The columns of a step that begins to wait; those of plain ones are sent once for all of them. */
+const NEW_STEP_COLUMNS = new Columns<PlacedStep>([
   column('id', (step) => step.row.id),
   { name: 'name', type: 'text', of: (step) => step.name },
   { name: 'place', type: 'int', of: (step) => step.place },
-  { name: 'run_if', type: 'text', of: (step) => step.runIf },
   { name: 'parents', type: 'int', of: (step) => step.parents },
+  { name: 'run_if', type: 'text', of: (step) => step.runIf, part: kindOf },
+  { name: 'delay_ms', type: 'bigint', of: (step) => step.delayMs, part: kindOf },
+  { name: 'wait', type: 'json', of: (step) => step.wait, part: kindOf },
+  { name: 'inner_graph', type: 'json', of: (step) => step.inner, part: kindOf },
+  { name: 'inner_steps', type: 'int', of: (step) => step.innerSteps, part: kindOf },
+  { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt, part: kindOf },
+  { name: 'refers', type: 'boolean', of: (step) => step.refers, part: kindOf },
+  { name: 'hold', type: 'boolean', of: (step) => step.held, part: kindOf },
+  { name: 'template', type: 'json', of: (step) => (step.refers ? step.row.payload : null), part: kindOf },
+]);
+
+/** The columns of a step that is added later, when some of its parents may have ended. */
+export const STEP_COLUMNS = new Columns<PlacedStep>([
+  ...NEW_STEP_COLUMNS.inside((step: PlacedStep) => step),
   { name: 'parents_left', type: 'int', of: (step) => step.parentsLeft ?? step.parents },
   { name: 'released', type: 'boolean', of: (step) => step.released ?? step.parents === 0 },
-  { name: 'delay_ms', type: 'bigint', of: (step) => step.delayMs },
-  { name: 'wait', type: 'json', of: (step) => step.wait },
-  { name: 'inner_graph', type: 'json', of: (step) => step.inner },
-  { name: 'inner_steps', type: 'int', of: (step) => step.innerSteps },
-  { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },
-  { name: 'refers', type: 'boolean', of: (step) => step.refers },
-  { name: 'hold', type: 'boolean', of: (step) => step.held },
-  { name: 'template', type: 'json', of: (step) => (step.refers ? step.row.payload : null) },
 ]);
 
 const IF_MADE = 'EXISTS (SELECT 1 FROM made)';
 
 /** The parameters: $1 to $9 as for jobs, $10 to $25 the workflow, then its live jobs, the others, steps and edges. */
-function insertInto(liveColumns: Columns<JobRow>, laterColumns: Columns<NewStep>): string {
+function insertInto(
+  liveColumns: Columns<JobRow>,
+  laterColumns: Columns<NewStep>,
+  stepColumns: Columns<PlacedStep>,
+): string {
   const live = liveColumns.inSql(26);
   const later = laterColumns.inSql(live.next);
-  const steps = STEP_COLUMNS.inSql(later.next);
+  const steps = stepColumns.inSql(later.next);
+  const parents = steps.of('parents');
   const stepIds = `($${later.next}::uuid[])`;
   const edges = `unnest($${steps.next}::int[], $${steps.next + 1}::int[]) e(parent, child)`;
   return `
@@ -143,8 +166,8 @@ function insertInto(liveColumns: Columns<JobRow>, laterColumns: Columns<NewStep>
       INSERT INTO punctual.later (${laterColumns.names}, workflow, schedule, occurrence)
       SELECT ${later.all}, $10::uuid, $23::text, $24::bigint FROM ${later.source} WHERE ${IF_MADE}
     ), steps AS (
-      INSERT INTO punctual.steps (${STEP_COLUMNS.names}, workflow, tenant)
-      SELECT ${steps.all}, $10::uuid, $11::text FROM ${steps.source} WHERE ${IF_MADE}
+      INSERT INTO punctual.steps (${stepColumns.names}, parents_left, released, workflow, tenant)
+      SELECT ${steps.all}, ${parents}, ${parents} = 0, $10::uuid, $11::text FROM ${steps.source} WHERE ${IF_MADE}
     ), edges AS (
       INSERT INTO punctual.edges (parent, child)
       SELECT ${stepIds}[e.parent + 1], ${stepIds}[e.child + 1] FROM ${edges} WHERE ${IF_MADE}
@@ -155,12 +178,16 @@ function insertInto(liveColumns: Columns<JobRow>, laterColumns: Columns<NewStep>
     SELECT named, young, ${IF_MADE} AS made FROM valid`;
 }
 
-/** For a workflow whose live jobs share their definition, and the others theirs, as those of a wide graph mostly do. */
+/** For a workflow of plain steps whose live jobs share their definition, and the others theirs, as in a wide graph. */
 const ALIKE_LIVE = NEW_JOB_COLUMNS.shared();
 const ALIKE_LATER = LATER_COLUMNS.shared();
-const INSERT_WORKFLOW = statement('insert-workflow', insertInto(ALIKE_LIVE, ALIKE_LATER));
+const ALIKE_STEPS = NEW_STEP_COLUMNS.shared();
+const INSERT_WORKFLOW = statement('insert-workflow', insertInto(ALIKE_LIVE, ALIKE_LATER, ALIKE_STEPS));
 
-const INSERT_VARIED = statement('insert-varied-workflow', insertInto(NEW_JOB_COLUMNS, LATER_COLUMNS));
+const INSERT_VARIED = statement(
+  'insert-varied-workflow',
+  insertInto(NEW_JOB_COLUMNS, LATER_COLUMNS, NEW_STEP_COLUMNS),
+);
 
 /** Finds the workflow that has a key. */
 const FIND_WORKFLOW_KEY = statement(
@@ -229,8 +256,8 @@ export async function insertWorkflow(
   const { queues, tasks, rerunOf, definition, scheduled } = workflow;
   const live = steps.filter(isLive).map(({ row }) => row);
   const later = steps.filter((step) => !isLive(step));
-  const placed = steps.map((step, place) => ({ ...step, place }));
-  const isAlike = areAlike(NEW_JOB_COLUMNS, live) && areAlike(LATER_COLUMNS, later);
+  const isAlike =
+    areAlike(NEW_JOB_COLUMNS, live) && areAlike(LATER_COLUMNS, later) && areAlike(NEW_STEP_COLUMNS, steps);
   const insert = isAlike ? INSERT_WORKFLOW : INSERT_VARIED;
   const storing = run<{ named: boolean; young: boolean; made: boolean }>(db, insert, [
     ...[now, [tenant], [steps.length], ...namesTaken(made.names), made.at],
@@ -240,7 +267,7 @@ export async function insertWorkflow(
     rerunOf,
     ...(await parametersOf(isAlike ? ALIKE_LIVE : NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(isAlike ? ALIKE_LATER : LATER_COLUMNS, later)),
-    ...(await parametersOf(STEP_COLUMNS, placed)),
+    ...(await parametersOf(isAlike ? ALIKE_STEPS : NEW_STEP_COLUMNS, steps)),
     ...[binaryArray('int', edges.parents), binaryArray('int', edges.children)],
   ]);
   const [valid] = await storing.catch((error: unknown) => {

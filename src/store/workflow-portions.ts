@@ -1,14 +1,16 @@
 import type { EndState } from '../core/job.js';
 import type { FailurePolicy, RunIf, WorkflowEnd } from '../core/workflow.js';
 import { binaryArray } from './array-bytes.js';
-import { textArray } from './array-text.js';
-import { byIndex } from './batch-statement.js';
-import { type Queryable, run, statement } from './database.js';
+import { byIndex, inClaimOrder } from './batch-statement.js';
+import { type Column, Columns } from './columns.js';
+import { isRefusedByItself, type Queryable, run, statement } from './database.js';
 import { ENDED_STEPS, type EndedStep, endedSteps, endParts } from './ended-jobs.js';
-import { insertMoved } from './job-columns.js';
+import { column, insertedColumns, insertMoved, select, typeOf } from './job-columns.js';
+import type { StoredDefinition } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { newSize } from './place-jobs.js';
-import { selectWaiting, type Waiting } from './read-backlog.js';
+import type { Waiting } from './read-backlog.js';
+import { SortedColumns } from './sorted-columns.js';
 
 /**
  * Counting the ends of steps. The executor reads a portion, decides about it in memory, and writes it in one statement.
@@ -64,16 +66,19 @@ export async function findOutbox(db: Queryable, jobs: readonly string[]): Promis
   return new Set(rows.map(({ job }) => job));
 }
 
+/** What is read of children, but for their ids. */
+const COUNTS = `s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released, s.outcome,
+      s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS inner, s.refers`;
+
 /**
- * The edges of the first ends, no more than $3 in all, in the order of the ends and of the children; a row per child with
- * the numbers of the ends that it waits for, because thousands of ends may have one child, whose step is read once.
+ * The edges of the first ends, no more than $3 in all, in the order of the ends and of the children. Children with the
+ * numbers of the ends that they wait for, because thousands of ends may have one child, whose step is read once; and those
+ * that differ in nothing but their ids are one row, because one end may have thousands of children.
  */
 const READ_EDGES = statement(
   'read-edges',
   `
-    SELECT c.ends, s.id, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
-      s.ok, s.bad, s.released, s.outcome, s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS inner,
-      s.refers
+    SELECT string_agg(s.id::text, ' ') AS ids, c.ends, ${COUNTS}
     FROM (
       SELECT e.child, string_agg(e.n::text, ' ') AS ends
       FROM (
@@ -82,7 +87,9 @@ const READ_EDGES = statement(
           SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
         ORDER BY u.n, e.child LIMIT $3) e
       GROUP BY e.child) c
-    JOIN punctual.steps s ON ${byIndex('s.id', 'c.child')}`,
+    JOIN punctual.steps s ON ${byIndex('s.id', 'c.child')}
+    GROUP BY c.ends, s.run_if, s.parents, s.parents_left, s.ok, s.bad, s.released, s.outcome, s.delay_ms, s.wait::text,
+      s.inner_graph IS NOT NULL, s.refers`,
 );
 
 /** The ended steps that need more than their state to be counted: some parents ended badly, or a workflow runs for them. */
@@ -185,24 +192,36 @@ export async function readPortion(
   const ids = [...new Set(ends.map(({ workflow }) => workflow))];
   // A step that succeeded counts as ok whatever its parents were, and the workflow that it may have started has ended.
   const special = ends.filter(({ state }) => state !== 'succeeded').map(({ job }) => job);
-  const [children, sources, workflows] = await Promise.all([
-    run<StepCounts & { readonly ends: string } & Record<string, unknown>>(db, READ_EDGES, [
-      jobs,
-      places,
-      limit,
-    ]),
+  const [groups, sources, workflows] = await Promise.all([
+    run<AlikeChildren & Record<string, unknown>>(db, READ_EDGES, [jobs, places, limit]),
     special.length === 0
       ? []
       : run<ReadSource & Record<string, unknown>>(db, READ_SOURCES, [binaryArray('uuid', special)]),
     run<ReadWorkflow & Record<string, unknown>>(db, READ_WORKFLOWS_OF_ENDS, [ids]),
   ]);
-  const edges = children.flatMap((child) =>
-    String(child.ends)
-      .split(' ')
-      .map((n) => ({ n: Number(n), child })),
-  );
-  edges.sort((a, b) => a.n - b.n || (a.child.id < b.child.id ? -1 : 1));
-  return { edges, sources, workflows };
+  return { edges: edgesOf(groups), sources, workflows };
+}
+
+/** Children that differ in nothing but their ids. */
+interface AlikeChildren extends Omit<StepCounts, 'id'> {
+  readonly ids: string;
+  /** The numbers of the ends that each of them waits for. */
+  readonly ends: string;
+}
+
+/** The edges in the order of the ends and, for each, of the children. Written out: there may be thousands. */
+function edgesOf(groups: readonly AlikeChildren[]): ReadEdge[] {
+  const edges: ReadEdge[] = [];
+  for (const group of groups) {
+    const { runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers } = group;
+    const ends = String(group.ends).split(' ').map(Number);
+    for (const id of String(group.ids).split(' ')) {
+      // biome-ignore format: one line.
+      const child = { id, runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers };
+      for (const n of ends) edges.push({ n, child });
+    }
+  }
+  return edges.sort((a, b) => a.n - b.n || (a.child.id < b.child.id ? -1 : 1));
 }
 
 /** What is written about a step; null keeps what is there. */
@@ -261,59 +280,143 @@ export interface Portion {
   readonly workflows: readonly WorkflowChange[];
 }
 
+/** A step's changes. A flag is a number, because null keeps what is there. */
+const CHANGES: readonly Column<StepChange>[] = [
+  column('id', (step) => step.id),
+  { name: 'parents_left', type: 'int', of: (step) => step.parentsLeft },
+  { name: 'ok', type: 'int', of: (step) => step.ok },
+  { name: 'bad', type: 'int', of: (step) => step.bad },
+  { name: 'released', type: 'boolean', of: (step) => step.released },
+  { name: 'outcome', type: 'text', of: (step) => step.outcome },
+  { name: 'finished_at', type: 'bigint', of: (step) => step.finishedAt },
+  { name: 'wake_at', type: 'bigint', of: (step) => step.wakeAt },
+  { name: 'parked', type: 'boolean', of: (step) => step.parked },
+];
+const CHANGE_COLUMNS = new Columns<StepChange>(CHANGES);
+
+/** The assignments of such a change, whose values are given by the names of the columns. */
+function assignments(of: (name: string) => string): string {
+  const kept = ['parents_left', 'ok', 'bad', 'released', 'outcome', 'finished_at', 'parked'];
+  return `${kept.map((name) => `${name} = coalesce(${of(name)}, s.${name})`).join(', ')},
+      wake_at = CASE WHEN ${of('outcome')} IS NOT NULL THEN NULL WHEN ${of('released')} THEN ${of('wake_at')} ELSE s.wake_at END`;
+}
+
+/** Steps that change in the same way, of which there are mostly many, and the others. */
+interface SplitChanges {
+  readonly alike: readonly StepChange[];
+  readonly others: readonly StepChange[];
+}
+
+/**
+ * The largest group of steps that change in the same way, in the order of their ids. A wide graph is little else: its
+ * children are counted, or its ends noted, all in one way, which needs no array but that of the ids, and one scan of the index.
+ */
+export function splitChanges(steps: readonly StepChange[]): SplitChanges {
+  const groups = new Map<string, StepChange[]>();
+  for (const step of steps) {
+    const { parentsLeft, ok, bad, released, outcome, finishedAt, wakeAt, parked } = step;
+    const way = `${parentsLeft} ${ok} ${bad} ${released} ${outcome} ${finishedAt} ${wakeAt} ${parked}`;
+    const group = groups.get(way);
+    if (group) group.push(step);
+    else groups.set(way, [step]);
+  }
+  let alike: readonly StepChange[] = [];
+  for (const group of groups.values()) if (group.length > alike.length) alike = group;
+  const others = [...groups.values()].flatMap((group) => (group === alike ? [] : group));
+  return { alike: inClaimOrder(alike), others: inClaimOrder(others) };
+}
+
+const RELEASED_COLUMNS = new SortedColumns<ReleasedStep>([
+  { name: 'run_at', type: 'bigint', of: (step) => step.runAt },
+  { name: 'payload', type: 'json', of: (step) => step.payload },
+  { name: 'parked', type: 'boolean', of: (step) => step.parked },
+]);
+
+// The parameters: what is counted, the time, then the workflows, jobs that end unrun, jobs that run, and steps.
+const COUNTED = '$4::uuid[]';
+const PARTLY = '$5::uuid[]';
+const NOW = '$7::bigint';
+const RELEASED = RELEASED_COLUMNS.inSql(18);
+/** Three columns, of which the JSON one takes four parameters. */
+const ALIKE_FROM = 18 + 1 + 2 + 4 + 2;
+const ALIKE = new Map(CHANGES.map(({ name, type }, i) => [name, `$${ALIKE_FROM + i}::${type}`]));
+const ALIKE_IDS = `$${ALIKE_FROM}::uuid[]`;
+const OTHERS = CHANGE_COLUMNS.inSql(ALIKE_FROM + CHANGES.length);
+
 const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
 /** When a released job is due: never before its release. */
-const DUE = 'greatest(l.run_at, u.run_at)';
+const DUE = `greatest(l.run_at, ${RELEASED.of('run_at', 'l.id')})`;
+const PARKED = RELEASED.of('parked', 'l.id');
+const PAYLOAD = RELEASED.of('payload', 'l.id');
 /** Whether it waits in `later`: on hold by itself or with its workflow, or due far ahead. */
-const STAYS = `(l.held OR u.parked OR ${DUE} > $9::bigint)`;
-const RELEASED =
-  'unnest($17::uuid[], $18::bigint[], $19::json[], $29::boolean[]) u(id, run_at, payload, parked)';
+const STAYS = `(l.held OR ${PARKED} OR ${DUE} > $9::bigint)`;
 
 /** What released jobs have in common: those of a wide graph mostly all of it, so that it is told once for many ids. */
-const ALIKE = ['tenant', 'queue', 'needs', 'lane', 'rank', 'runAt', 'startBefore', 'key', 'fence', 'sizeKib']
-  .map((name) => `l."${name}"`)
-  .join(', ');
+const COMMON = [...insertedColumns('bulk'), 'attempts', 'size_kib', 'schedule', 'workflow'] as const;
+const COMMON_TEXTS = COMMON.map((name) => (typeOf(name) === 'json' ? `l.${name}::text` : `l.${name}`));
 
-/** Released jobs that differ in nothing but their ids. */
-interface AlikeJobs extends Omit<Waiting, 'id' | 'row'> {
+/**
+ * Released jobs that differ in nothing but their ids and payloads. They come with all that a claim needs, so that it need not
+ * read them; but for large ones, and those that have run before.
+ */
+interface AlikeJobs extends StoredDefinition {
   readonly ids: string;
+  readonly payloads: readonly string[] | null;
+  readonly attempts: number;
+  readonly size_kib: number;
+  readonly schedule: string | null;
+  readonly workflow: string;
 }
 
 /** Written out like the counts of steps: there may be thousands. */
 function jobsOf(groups: readonly AlikeJobs[]): Waiting[] {
   const jobs: Waiting[] = [];
-  for (const { ids, tenant, queue, needs, lane, rank, runAt, startBefore, key, fence, sizeKib } of groups) {
-    for (const id of ids.split(' '))
-      jobs.push({ id, tenant, queue, needs, lane, rank, runAt, startBefore, key, fence, sizeKib });
+  for (const {
+    ids,
+    payloads,
+    attempts,
+    size_kib: sizeKib,
+    schedule: from,
+    workflow,
+    ...definition
+  } of groups) {
+    const { tenant, queue, needs, lane, rank, run_at: runAt, start_before: startBefore } = definition;
+    const { concurrency_key: key } = definition;
+    const [schedule, fence] = [from ?? undefined, attempts + 1];
+    for (const [i, id] of ids.split(' ').entries()) {
+      const row = payloads && { id, payload: payloads[i]!, definition, schedule, workflow };
+      // biome-ignore format: one line.
+      jobs.push({ id, tenant, queue, needs, lane, rank, runAt, startBefore, key, fence, sizeKib, row });
+    }
   }
   return jobs;
 }
 
 /**
- * The ends are locked first, and everything else happens only if all of them are still there: an end that somebody has
- * counted already must not be counted again. Jobs are moved as the rows of `later` that are deleted: one that was
+ * The ends are deleted first, or changed, and the statement fails as a whole if one of them is gone: an end that somebody
+ * has counted already must not be counted again. Jobs are moved as the rows of `later` that are deleted: one that was
  * cancelled or has expired meanwhile is left to its own end. Nothing here joins one part to another.
  */
 const APPLY_PORTION = leaderStatement(
   'apply-portion',
-  `locked AS MATERIALIZED (
-    SELECT o.job FROM punctual.outbox o WHERE o.job = ANY($4::uuid[] || $5::uuid[]) AND ${WHILE_TERM_LASTS} FOR UPDATE
-  ), own AS MATERIALIZED (
-    SELECT 1 AS yes
-    WHERE (SELECT count(*) FROM locked) = cardinality($4::uuid[] || $5::uuid[]) AND ${WHILE_TERM_LASTS}
-  ), counted_out AS (
-    DELETE FROM punctual.outbox o WHERE o.job = ANY($4::uuid[]) AND ${IF_OWN}
+  `counted_out AS (
+    DELETE FROM punctual.outbox o WHERE o.job = ANY(${COUNTED}) AND ${WHILE_TERM_LASTS} RETURNING 1
   ), passed_on AS (
-    UPDATE punctual.outbox o SET place = $6::uuid WHERE o.job = ANY($5::uuid[]) AND ${IF_OWN}
+    UPDATE punctual.outbox o SET place = $6::uuid WHERE o.job = ANY(${PARTLY}) AND ${WHILE_TERM_LASTS} RETURNING 1
+  ), own AS MATERIALIZED (
+    -- Divides by zero unless all of them were there.
+    SELECT 1 / (
+      (SELECT count(*) FROM counted_out) + (SELECT count(*) FROM passed_on) = cardinality(${COUNTED} || ${PARTLY})
+    )::int AS yes
+    WHERE ${WHILE_TERM_LASTS}
+  ), changed_alike AS (
+    UPDATE punctual.steps s SET
+      ${assignments((name) => ALIKE.get(name)!)}
+    WHERE s.id = ANY(${ALIKE_IDS}) AND ${IF_OWN}
   ), changed AS (
     UPDATE punctual.steps s SET
-      parents_left = coalesce(u.parents_left, s.parents_left), ok = coalesce(u.ok, s.ok), bad = coalesce(u.bad, s.bad),
-      released = coalesce(u.released, s.released), outcome = coalesce(u.outcome, s.outcome),
-      finished_at = coalesce(u.finished_at, s.finished_at),
-      wake_at = CASE WHEN u.outcome IS NOT NULL THEN NULL WHEN u.released THEN u.wake_at ELSE s.wake_at END,
-      parked = coalesce(u.parked, s.parked)
-    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::int[], $14::boolean[], $15::text[], $16::bigint[],
-        $28::bigint[], $30::boolean[]) u(id, parents_left, ok, bad, released, outcome, finished_at, wake_at, parked)
+      ${assignments(OTHERS.of)}
+    FROM ${OTHERS.source}
     WHERE ${byIndex('s.id', 'u.id')} AND ${IF_OWN}
   ), advanced AS (
     UPDATE punctual.workflows w SET
@@ -322,23 +425,23 @@ const APPLY_PORTION = leaderStatement(
       state = CASE WHEN w.steps_left > u.ended THEN w.state WHEN w.stopping = 'cancel' THEN 'cancelled'
         WHEN w.failed + u.failed > 0 THEN 'failed' ELSE 'succeeded' END,
       held = w.held AND w.steps_left > u.ended,
-      ended_at = CASE WHEN w.steps_left > u.ended THEN w.ended_at ELSE $7::bigint END
-    FROM unnest($20::uuid[], $21::int[], $22::int[], $23::text[]) u(id, ended, failed, stopping)
+      ended_at = CASE WHEN w.steps_left > u.ended THEN w.ended_at ELSE ${NOW} END
+    FROM unnest($10::uuid[], $11::int[], $12::int[], $13::text[]) u(id, ended, failed, stopping)
     WHERE ${byIndex('w.id', 'u.id')} AND ${IF_OWN}
     RETURNING w.id, w.tenant, w.name, w.state, w.created_at, w.failed, w.ended_at IS NOT NULL AS is_over
+  ), freed AS (
+    DELETE FROM punctual.later l
+    WHERE l.id = ANY(${RELEASED.ids}) AND l.blocked AND NOT ${STAYS} AND ${IF_OWN}
+    RETURNING l.*, ${DUE} AS new_run_at, ${PAYLOAD} AS new_payload
   ), postponed AS (
     UPDATE punctual.later l SET
-      blocked = u.parked, run_at = ${DUE},
-      admit_at = CASE WHEN u.parked THEN l.admit_at ELSE greatest(${DUE} - $8::bigint, $7::bigint) END,
-      payload = coalesce(u.payload, l.payload),
-      size_kib = coalesce(${newSize('u.payload', 'l.target')}, l.size_kib)
-    FROM ${RELEASED}
-    WHERE ${byIndex('l.id', 'u.id')} AND l.blocked AND ${STAYS} AND ${IF_OWN}
+      blocked = ${PARKED}, run_at = ${DUE},
+      admit_at = CASE WHEN ${PARKED} THEN l.admit_at ELSE greatest(${DUE} - $8::bigint, ${NOW}) END,
+      payload = coalesce(${PAYLOAD}, l.payload),
+      size_kib = coalesce(${newSize(PAYLOAD, 'l.target')}, l.size_kib)
+    WHERE l.id = ANY(${RELEASED.ids}) AND l.blocked AND ${STAYS} AND ${IF_OWN}
+      AND (SELECT count(*) FROM freed) < cardinality(${RELEASED.ids})
     RETURNING l.id
-  ), freed AS (
-    DELETE FROM punctual.later l USING ${RELEASED}
-    WHERE ${byIndex('l.id', 'u.id')} AND l.blocked AND NOT ${STAYS} AND ${IF_OWN}
-    RETURNING l.*, ${DUE} AS new_run_at, u.payload AS new_payload
   ), live AS (
     ${insertMoved({
       from: 'later',
@@ -348,31 +451,33 @@ const APPLY_PORTION = leaderStatement(
         run_at: 'm.new_run_at',
         payload: 'coalesce(m.new_payload, m.payload)',
         size_kib: `coalesce(${newSize('m.new_payload', 'm.target')}, m.size_kib)`,
-        edited: 'true',
       },
     })}
-    RETURNING ${selectWaiting('jobs', 'jobs.size_kib')}
+    RETURNING ${select('jobs', ['id', 'payload', ...COMMON])}
   ), gone AS (
     DELETE FROM punctual.later l
-    USING unnest($24::uuid[], $25::text[], $26::json[], $27::json[]) u(id, ended_as, ended_why, ended_with)
+    USING unnest($14::uuid[], $15::text[], $16::json[], $17::json[]) u(id, ended_as, ended_why, ended_with)
     WHERE ${byIndex('l.id', 'u.id')} AND l.blocked AND ${IF_OWN}
     RETURNING l.*, u.ended_as, u.ended_why, u.ended_with
   ), ${endParts({
     from: 'later',
     rows: 'gone',
-    at: '$7::bigint',
+    at: NOW,
     state: 'm.ended_as',
     set: { error: 'm.ended_why', result: 'm.ended_with' },
     skips: true,
   })}, ended_workflows AS (
     INSERT INTO punctual.tallies (at, tenant, workflows_succeeded, workflows_failed, workflows_cancelled)
-    SELECT $7::bigint, tenant, count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
+    SELECT ${NOW}, tenant, count(*) FILTER (WHERE state = 'succeeded'), count(*) FILTER (WHERE state = 'failed'),
       count(*) FILTER (WHERE state = 'cancelled')
     FROM advanced WHERE is_over GROUP BY tenant
   ), answer AS (
     SELECT EXISTS (SELECT 1 FROM own) AS own,
       (SELECT json_agg(g) FROM (
-        SELECT string_agg(l.id::text, ' ') AS ids, ${ALIKE} FROM live l GROUP BY ${ALIKE}) g) AS live,
+        SELECT string_agg(l.id::text, ' ') AS ids,
+          CASE WHEN l.attempts = 0 AND l.size_kib = 0 THEN json_agg(l.payload::text) END AS payloads,
+          ${COMMON_TEXTS.map((text, i) => `${text} AS ${COMMON[i]}`).join(', ')}
+        FROM live l GROUP BY ${COMMON_TEXTS.join(', ')}) g) AS live,
       (SELECT count(*) FROM postponed) AS postponed,
       ${ENDED_STEPS} AS steps,
       (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
@@ -420,44 +525,11 @@ export const NO_CHANGE: Omit<StepChange, 'id'> = {
 /** The parameters of the statement; exported for the test that runs every leader statement. */
 export function portionValues(portion: Portion, now: number, laterThreshold: number): unknown[] {
   const { counted, partly, steps, released, ended, workflows } = portion;
-  const ordered = [...steps].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const { alike, others } = splitChanges(steps);
+  const [one = NO_CHANGE] = alike;
   return [
     ...[binaryArray('uuid', counted), partly ? [partly.job] : [], partly?.place ?? null],
     ...[now, Math.floor((laterThreshold * 2) / 3), now + laterThreshold],
-    binaryArray(
-      'uuid',
-      ordered.map(({ id }) => id),
-    ),
-    binaryArray(
-      'int',
-      ordered.map(({ parentsLeft }) => parentsLeft),
-    ),
-    binaryArray(
-      'int',
-      ordered.map(({ ok }) => ok),
-    ),
-    binaryArray(
-      'int',
-      ordered.map(({ bad }) => bad),
-    ),
-    binaryArray(
-      'boolean',
-      ordered.map(({ released }) => released),
-    ),
-    textArray(ordered.map(({ outcome }) => outcome)),
-    binaryArray(
-      'bigint',
-      ordered.map(({ finishedAt }) => finishedAt),
-    ),
-    binaryArray(
-      'uuid',
-      released.map(({ id }) => id),
-    ),
-    binaryArray(
-      'bigint',
-      released.map(({ runAt }) => runAt),
-    ),
-    textArray(released.map(({ payload }) => payload)),
     workflows.map(({ id }) => id),
     workflows.map(({ stepsEnded }) => stepsEnded),
     workflows.map(({ stepsFailed }) => stepsFailed),
@@ -466,18 +538,13 @@ export function portionValues(portion: Portion, now: number, laterThreshold: num
     ended.map(({ state }) => state),
     ended.map(({ error }) => error),
     ended.map(({ result }) => result),
+    ...RELEASED_COLUMNS.parameters(released),
     binaryArray(
-      'bigint',
-      ordered.map(({ wakeAt }) => wakeAt),
+      'uuid',
+      alike.map(({ id }) => id),
     ),
-    binaryArray(
-      'boolean',
-      released.map(({ parked }) => parked),
-    ),
-    binaryArray(
-      'boolean',
-      ordered.map(({ parked }) => parked),
-    ),
+    ...[one.parentsLeft, one.ok, one.bad, one.released, one.outcome, one.finishedAt, one.wakeAt, one.parked],
+    ...CHANGE_COLUMNS.parameters(others),
   ];
 }
 
@@ -497,7 +564,10 @@ export async function applyPortion(
     readonly over: string | null;
   }
   const values = portionValues(portion, now, laterThreshold);
-  const [answer] = await runAsLeader<Answer>(db, term, APPLY_PORTION, values);
+  const [answer] = await runAsLeader<Answer>(db, term, APPLY_PORTION, values).catch((error: unknown) => {
+    if (isRefusedByItself(error)) return [];
+    throw error;
+  });
   const { own = false, live = null, postponed = 0, steps: left = null, over = null } = answer ?? {};
   return {
     isOwn: own,

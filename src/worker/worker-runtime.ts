@@ -82,6 +82,7 @@ export class WorkerRuntime {
         session: () => this.#registration.key,
         options: this.#options,
         urls: network?.options.urls ?? [],
+        clock,
       });
     }
     this.#executor = new Executor({

@@ -26,7 +26,8 @@ export function draftSteps<S extends ParsedAddition>(
       const known = blocked ? stored.blocked : stored.free;
       const definition = known.get(step.definition) ?? storedOf(step, blocked, owner, resolved[i]!);
       known.set(step.definition, definition);
-      return stepOf(step, { id, workflow, definition }, blocked, { now, laterThreshold, dueAt: undefined });
+      const row = { id, payload: step.payload, definition, workflow };
+      return stepOf(step, row, blocked, { now, laterThreshold, dueAt: undefined });
     };
     return { ...step, id, make };
   });

@@ -3,6 +3,7 @@ import { messageOf } from '../core/errors.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { SerialQueue } from '../core/serial-queue.js';
 import { eventOf, timedOut, type Waits } from '../core/workflow/waiting.js';
+import type { EventOutcome } from '../core/workflow.js';
 import { type Addition, addSteps } from '../store/add-steps.js';
 import type { Queryable } from '../store/database.js';
 import type { EndedStep } from '../store/ended-jobs.js';
@@ -15,6 +16,7 @@ import {
   nextWake,
   readWaitingSteps,
   readWoken,
+  type WaitingStep,
   type WokenStep,
   type WorkflowEvent,
 } from '../store/step-inputs.js';
@@ -321,26 +323,30 @@ export class WorkflowExecutor {
   }
 
   /**
-   * Keeps the first event of a name and ends the steps that wait for it. To be called by those who are alone: an event
+   * Keeps the first event of a name and ends the steps that wait for it; answers what became of it. To be called by those who are alone: an event
    * and a step that begins to wait at the same moment would miss each other.
    */
-  async event(event: WorkflowEvent, tenant: string, keep?: Keep<boolean>): Promise<void> {
+  async event(event: WorkflowEvent, tenant: string, keep?: Keep<EventOutcome>): Promise<EventOutcome> {
     const { leader } = this;
     const now = leader.clock.now();
     await this.drain(event.workflow);
-    const ended = (await readWaitingSteps(leader.hot, event.workflow))
-      .filter(({ wait }) => eventOf(JSON.parse(wait) as Waits) === event.name)
+    const waiting = await readWaitingSteps(leader.hot, event.workflow);
+    const ended = waiting
+      .filter(({ released, wait }) => released && eventOf(JSON.parse(wait) as Waits) === event.name)
       .map(({ id }): EndedUnrun => ({ id, state: 'succeeded', error: null, result: event.payload }));
+    let outcome = outcomeOf(event.name, waiting, null);
     await this.write({ ...NOTHING, ended }, new Map([[event.workflow, tenant]]), now, (write) =>
       leader.write(() =>
         leaderTransaction(leader.hot, leader.term, async (db) => {
           const isFirst = await addEvent(db, leader.term, event, now);
           const applied = isFirst ? await write(db, leader.term) : NOT_APPLIED;
-          await keepLast(db, keep, true);
+          outcome = outcomeOf(event.name, waiting, isFirst ? applied : null);
+          await keepLast(db, keep, outcome);
           return applied;
         }),
       ),
     );
+    return outcome;
   }
 
   /**
@@ -446,6 +452,23 @@ function tenantsOf({ workflows, sources }: ReadPortion, ends: readonly PendingEn
     if (running) tenants.set(running, tenants.get(workflow)!);
   }
   return tenants;
+}
+
+/** The most other events of a workflow that are named. */
+const MOST_AWAITED = 20;
+
+/** What became of an event; `applied` is null if one of its name had come before. */
+function outcomeOf(name: string, waiting: readonly WaitingStep[], applied: Applied | null): EventOutcome {
+  const awaited = new Set(waiting.flatMap(({ wait }) => eventOf(JSON.parse(wait) as Waits) ?? []));
+  const expected = awaited.delete(name);
+  const ended = new Set(applied?.steps.map(({ job }) => job));
+  return {
+    name,
+    completed: waiting.filter(({ id }) => ended.has(id)).map((step) => step.name),
+    repeated: applied === null,
+    expected,
+    awaited: [...awaited].sort().slice(0, MOST_AWAITED),
+  };
 }
 
 /** How a step ends that has waited long enough: its event may have come before it began to wait. */

@@ -1,5 +1,6 @@
 import { type AuditAuthor, auditEntry } from '../core/audit.js';
 import { invalid, PunctualError } from '../core/errors.js';
+import type { EventOutcome } from '../core/workflow.js';
 import type { Queryable } from '../store/database.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
 import { dayBegin, oldestDay } from '../store/partitions.js';
@@ -243,12 +244,12 @@ export class Workflows {
     id: string,
     name: string,
     payload: string,
-    { keep }: Requested<boolean> = {},
-  ): Promise<void> {
-    await this.executor.alone(async () => {
+    { keep }: Requested<EventOutcome> = {},
+  ): Promise<EventOutcome> {
+    return this.executor.alone(async () => {
       const workflow = await this.mustRead(tenant, id);
       if (workflow.state !== 'running') throw ended(workflow);
-      await this.executor.event({ workflow: id, name, payload }, tenant, keep);
+      return this.executor.event({ workflow: id, name, payload }, tenant, keep);
     });
   }
 

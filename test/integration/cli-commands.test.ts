@@ -183,6 +183,31 @@ it('job hold, release, cancel, retry and redrive steer', async () => {
   expect(again.attempts.map(({ fence }) => fence)).toEqual([1, 2]);
 });
 
+it('job change moves a waiting job, gives it another priority and another payload', async () => {
+  const tenant = 'change';
+  const cli = shell(tenant);
+  const { id } = await node.submit({ task: 'gone', payload: { to: 'ada' }, delay: '1h' }, tenant);
+  const runAt = '2126-12-24T18:00:00.000Z';
+  const changed = await cli.json(
+    'job',
+    'change',
+    id,
+    '--run-at',
+    runAt,
+    '--priority',
+    '9',
+    '--payload',
+    '[1]',
+  );
+  expect(changed).toMatchObject([{ id, runAt, priority: 9, payload: [1] }]);
+  expect(await cli('job', 'change', id)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('Give what to change'),
+  });
+  await cli('job', 'cancel', id);
+  expect((await cli('job', 'change', id, '--priority', '1')).code).toBe(6);
+});
+
 it('a second cancel of a running job says that it was told to stop already', async () => {
   const tenant = 'twice';
   const cli = shell(tenant);

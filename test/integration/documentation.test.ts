@@ -104,7 +104,7 @@ const EXAMPLE_OUTPUT: Readonly<Record<string, readonly RegExp[]>> = {
   'schedule.mjs': [/^tick 1 for Ada$/m, /^tick 2 for Ada$/m, /^on record: ran, ran$/m],
   'schema.mjs': [/^Ada pays by /m, /^refused: \/payload\/customer /m, /^refused: \/payload\/due /m],
   'tasks.mjs': [],
-  'workflow.mjs': [/^Grace published <h1>HelloAda<\/h1>$/m, /^publish after \[.*\]: succeeded$/m],
+  'workflow.mjs': [/^Grace published <h1>HelloAda<\/h1>$/m, /^page-publish after \[.*\]: succeeded$/m],
 };
 
 /** What goes wrong in the examples on purpose. */

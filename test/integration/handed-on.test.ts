@@ -114,8 +114,48 @@ it('an attempt that was handed on and fails by its token is tried again', async 
   const { node } = await start();
   const { worker, id, attempt } = await handedOn(node, { retry: { backoff: { base: '1ms' } } });
   expect(await say(node, 'fail', attempt, { error: { message: 'no luck' } })).toBe(204);
-  expect(await worker.handOn(attempt)).toMatchObject({ stale: [id] });
+  expect(await worker.handOn(attempt)).toMatchObject({ accepted: [id], stale: [] });
   expect(await read(node, id)).toMatchObject({ attempts: [{ outcome: 'failed' }] });
+});
+
+it('a failure that comes before its worker has handed the attempt on counts, and the later hand-on changes nothing', async () => {
+  const { node } = await start();
+  const worker = await ProtocolWorker.register(node);
+  const { id } = await node.submit({ task: 'work', retry: { maxAttempts: 1 } });
+  const attempt = await worker.claimOne();
+  expect(await say(node, 'fail', attempt, { error: { message: 'early' } })).toBe(204);
+  expect(await worker.handOn(attempt)).toMatchObject({ accepted: [id], stale: [] });
+  expect(await node.ended(id)).toMatchObject({ state: 'failed', error: { message: 'early' }, fence: 1 });
+});
+
+it('an attempt whose deadline passed while no leader was there can still be reported, for a worker timeout', async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const clock = new TestClock();
+  const settings = { leaseTtl: '30s' };
+  const first = await nodeForTest({ database, clock, settings });
+  const submission = { timeout: '60s', retry: { maxAttempts: 1 } };
+  const done = await handedOn(first, submission);
+  const late = await handedOn(first, submission);
+  await first.node.stop();
+  clock.advance(300_000);
+  const second = await nodeForTest({ database, clock, settings });
+  // Long enough for several looks at what is overdue.
+  clock.advance(5_000);
+  const worker = await ProtocolWorker.register(second);
+  await worker.claimNothing();
+  expect(await read(second, late.id)).toMatchObject({ state: 'running' });
+  expect(await say(second, 'complete', done.attempt, { result: 'at last' })).toBe(204);
+  expect(await second.ended(done.id)).toMatchObject({ state: 'succeeded', result: 'at last' });
+  await expect
+    .poll(
+      async () => {
+        clock.advance(1_000);
+        return read(second, late.id);
+      },
+      { timeout: 20_000, interval: 200 },
+    )
+    .toMatchObject({ state: 'failed', attempts: [{ outcome: 'timed-out' }] });
 });
 
 it('an attempt that was handed on counts against the limit of its queue', async () => {

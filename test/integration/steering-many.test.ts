@@ -101,6 +101,23 @@ it('jobs are cancelled by a filter wherever they are, after a dry run that chang
   expect(await other.job(foreign.id)).toMatchObject({ state: 'pending' });
 });
 
+it('a call with a limit changes about so many jobs, and the next one goes on', async () => {
+  const node = shared.newTenant();
+  await submitAll(node, copies(1_200, { task: 'nobody' }));
+  const parts: number[] = [];
+  let after: string | null = null;
+  do {
+    const body = { all: true, limit: 500, ...(after !== null && { after }) };
+    const answer: ManyJobsAnswer = await change(node, 'cancel', body);
+    parts.push(answer.changed);
+    after = answer.next;
+  } while (after !== null);
+  expect(parts.filter((changed) => changed > 0)).toEqual([500, 500, 200]);
+  expect(await statesOf(node)).toEqual({ cancelled: 1_200 });
+  const refused = await node.ask('POST', '/v1/jobs/cancel', { body: { all: true, limit: 0 } });
+  expect(refused).toMatchObject({ status: 422, body: { errors: [{ pointer: '/limit' }] } });
+});
+
 it('those who ask for waiting jobs never stop a running one', async () => {
   const node = shared.newTenant();
   const worker = await ProtocolWorker.register(node);

@@ -28,6 +28,8 @@ it('a tenant sees its own figures, and of the cluster only whether it is well', 
   const [ofAcme, ofGlobex, ofAll] = [await stats(acme), await stats(globex), await stats(node.apiKey)];
   expect([ofAcme.jobsSubmitted, ofGlobex.jobsSubmitted, ofAll.jobsSubmitted]).toEqual([1, 2, 3]);
   expect(ofGlobex.history!.reduce((sum, { jobsSubmitted }) => sum + jobsSubmitted, 0)).toBe(2);
+  const named = await node.get<StatsView>('GET', '/v1/stats', { tenant: 'globex' });
+  expect([named.jobsSubmitted, named.node?.id]).toEqual([2, node.node.id]);
   expect([ofGlobex.node, ofAll.node?.id]).toEqual([undefined, node.node.id]);
 
   const metrics = async (key: string) => (await node.ask<string>('GET', '/metrics', { key })).body;

@@ -21,9 +21,9 @@ export const workflow: Scenario = {
     return {
       ...{ scenario: 'workflow', seconds: context.seconds, ...rounds, ratioToBestPeer: null },
       what: [
-        'Node, worker and submitter are one process; workflows are submitted over HTTP. Handlers count and return. A step counts when its handler starts.',
-        `wide: two graphs on their way at a time, each submitted when the one before has ended. plain jobs: the load of \`sustained\`. in bulks: as many plain jobs as a wide graph has steps in one request, two on their way at a time.`,
-        `deep: one graph at a time; the times are those from the start of one step to the start of the next. diamonds: ${DIAMONDS.toLocaleString('en')} graphs of four steps submitted at once. All other times are from a submission to the last start.`,
+        'Node, worker and submitter are one process, and workflows are submitted as jobs are: `punctual.start()` and `punctual.submitMany()`. Handlers count and return. A step counts when its handler starts.',
+        `wide: two graphs on their way at a time, each submitted when the one before has ended; wide over HTTP: the same, with requests in place of punctual.start(). plain jobs: the load of \`sustained\`. in bulks: as many plain jobs as a wide graph has steps in one request, two on their way at a time.`,
+        `deep: one graph at a time; the times are those from the start of one step to the start of the next, of every step in the slice. diamonds: ${DIAMONDS.toLocaleString('en')} graphs of four steps submitted at once. All other times are from a submission to the last start.`,
         "BullMQ's flows are trees, in which no step is waited for by two: its wide graph has no first step.",
         `The first ${WARM_UP_SECONDS} s of each slice do not count.`,
       ],
@@ -41,7 +41,7 @@ export const workflow: Scenario = {
 
 function contestantsOf({ seconds, peers }: Context): Contestant[] {
   const task = (graph: GraphName | null, more: Partial<GraphTask> = {}): GraphTask => ({
-    ...{ kind: 'graphs', graph, graphs: 1, lanes: 1, measure: 'group' },
+    ...{ kind: 'graphs', graph, graphs: 1, lanes: 1, way: 'program', measure: 'group' },
     ...{ seconds: secondsOfSlice(seconds), warmUpSeconds: WARM_UP_SECONDS, ...more },
   });
   const ours = { system: 'punctual', role: 'ours' } as const;
@@ -49,6 +49,7 @@ function contestantsOf({ seconds, peers }: Context): Contestant[] {
   const peer = { system: 'bullmq', role: 'peer' } as const;
   return [
     { ...ours, name: 'wide', task: task('wide', { lanes: 2 }) },
+    { ...plain, name: 'wide over HTTP', task: task('wide', { lanes: 2, way: 'http' }) },
     { ...plain, name: 'plain jobs', task: throughput(seconds) },
     { ...plain, name: 'in bulks', task: task(null, { graphs: WIDTH + 2, lanes: 2 }) },
     { ...ours, name: 'deep', task: task('deep', { measure: 'step' }) },

@@ -71,9 +71,9 @@ export async function measureGraphs(
     while (now() < end) {
       const group = groups++;
       const [at, whole] = [now(), starts.whole(group)];
-      await submitGroup(system, graph, group * size, task.graphs);
+      await submitGroup(system, graph, group * size, task);
       if (!(await whole)) return;
-      if (at >= counting) took.push(...durations(task, starts, group * size, size, at));
+      took.push(...durations(task, starts, group * size, { size, submittedAt: at, counting }));
     }
   };
   await Promise.all(Array.from({ length: task.lanes }, lane));
@@ -85,7 +85,7 @@ export async function measureGraphs(
   const perSecond = account.perSecond.slice(task.warmUpSeconds, Math.floor(seconds));
   return {
     ...{ settings: system.settings, submitted, account, perSecond, jobsPerSecond: mean(perSecond) },
-    ...{ delays: took, spread: spread(took) },
+    ...(took.length > 0 && { delays: took, spread: spread(took) }),
     problems: [...problemsOf(account), ...(await system.check(submitted))],
   };
 }
@@ -94,14 +94,21 @@ async function submitGroup(
   system: GraphSystem,
   graph: Graph | null,
   first: number,
-  graphs: number,
+  { graphs, way }: GraphTask,
 ): Promise<void> {
   if (graph === null) return system.submitMany(first, graphs);
   let next = 0;
   const lane = async () => {
-    while (next < graphs) await system.submitGraph(graph, first + next++ * graph.length);
+    while (next < graphs) await system.submitGraph(graph, first + next++ * graph.length, way);
   };
   await Promise.all(Array.from({ length: Math.min(AT_ONCE, graphs) }, lane));
+}
+
+interface Group {
+  readonly size: number;
+  readonly submittedAt: number;
+  /** What is before does not count. */
+  readonly counting: number;
 }
 
 /** The time of each step after the one before, or of the whole group from its submission to its last start. */
@@ -109,12 +116,12 @@ function durations(
   { measure }: GraphTask,
   { at }: GroupStarts,
   first: number,
-  size: number,
-  submittedAt: number,
+  { size, submittedAt, counting }: Group,
 ): number[] {
   const starts = at.slice(first, first + size);
-  if (measure === 'step') return starts.slice(1).map((start, index) => start - starts[index]!);
-  return [starts.reduce((last, start) => Math.max(last, start)) - submittedAt];
+  if (measure === 'step')
+    return starts.slice(1).flatMap((start, i) => (starts[i]! >= counting ? [start - starts[i]!] : []));
+  return submittedAt >= counting ? [starts.reduce((last, start) => Math.max(last, start)) - submittedAt] : [];
 }
 
 /** A system as one that takes graphs. */

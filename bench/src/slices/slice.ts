@@ -77,7 +77,12 @@ export interface GraphTask {
   readonly graphs: number;
   /** Groups on their way at a time. */
   readonly lanes: number;
-  /** What takes the time that is told: a group as a whole, or each step of a graph after the one before. */
+  /** Whether the program that has the node in it submits them, as it does jobs, or speaks HTTP. */
+  readonly way: 'program' | 'http';
+  /**
+   * What takes the time that is told: a group as a whole, or each step of a graph after the one before, whether the graph fits
+   * into the slice or not.
+   */
   readonly measure: 'group' | 'step';
   readonly seconds: number;
   readonly warmUpSeconds: number;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { operatorKey } from '../access.js';
 import { now } from '../moments.js';
 import { loadSdk, loadServer, PROGRAM } from '../product.js';
-import { checkHistory } from './punctual.js';
+import { allTaken, checkHistory } from './punctual.js';
 import { Receiver } from './receiver.js';
 import type { CallBody } from './receiver-process.js';
 import type { System } from './system.js';
@@ -55,7 +55,11 @@ export async function openPunctualHttp(
       others += urls.length;
       await Promise.all(urls.map((other) => node.punctual.submit(http({ url: other }), null)));
     },
-    finish: () => worker.stop(),
+    // Slow calls may wait for a free slot; a worker that stops takes no more.
+    finish: async () => {
+      await allTaken(url);
+      await worker.stop();
+    },
     check: (submitted) => checkHistory(url, submitted + others),
     close: async () => {
       await worker.stop();

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import type { AnyStep } from '../../../src/index.js';
 import { GENEROUS_QUOTAS, makeTenantWithQuotas, operatorKey } from '../access.js';
 import type { Graph } from '../graphs.js';
 import { loadSdk, loadServer } from '../product.js';
@@ -15,6 +16,7 @@ export const quotaSettings = Object.fromEntries(
   Object.entries(GENEROUS_QUOTAS).map(([name, limit]) => [`quota ${name}`, limit]),
 );
 const CHECKS = 50;
+const TAKEN_CHECKS = 600;
 const CHECK_AGAIN_MS = 100;
 
 /** Punctual takes jobs that are due later, too. */
@@ -27,7 +29,7 @@ export interface PunctualSystem extends GraphSystem {
 export async function openPunctual(surroundings: Surroundings): Promise<PunctualSystem> {
   const { url, folder, purpose, onStart, quotas } = surroundings;
   const { startNode } = await loadServer();
-  const { task } = await loadSdk();
+  const { task, workflow } = await loadSdk();
   if (quotas) await makeTenantWithQuotas(url, folder, METERED);
   const node = await startNode({ databaseUrl: url, data: folder, ...(quotas && { tenant: METERED }) });
   const count = task('count', (input: { n: number }) => onStart(input.n));
@@ -54,9 +56,20 @@ export async function openPunctual(surroundings: Surroundings): Promise<Punctual
         ({ n }) => ({ runAt: new Date(dueAt[n - first]!) }),
       );
     },
-    submitGraph: async (graph, first) => {
-      key ??= operatorKey(url);
-      await submitWorkflow(node.url, await key, graph, first);
+    submitGraph: async (graph, first, way) => {
+      if (way === 'http') {
+        key ??= operatorKey(url);
+        return postWorkflow(node.url, await key, graph, first);
+      }
+      await node.punctual.start(
+        workflow('bench', (w) => {
+          const steps: AnyStep[] = [];
+          for (const [step, after] of graph.entries()) {
+            const place = { name: `s${step}`, after: after.map((parent) => steps[parent]!) };
+            steps.push(w.run(count, { n: first + step }, place));
+          }
+        }),
+      );
     },
     finish: () => worker.drain(),
     check: async (submitted) => [
@@ -67,7 +80,7 @@ export async function openPunctual(surroundings: Surroundings): Promise<Punctual
   };
 }
 
-async function submitWorkflow(url: string, key: string, graph: Graph, first: number): Promise<void> {
+async function postWorkflow(url: string, key: string, graph: Graph, first: number): Promise<void> {
   const jobs = graph.map((after, step) => [
     `s${step}`,
     { task: 'count', payload: { n: first + step }, after: after.map((parent) => `s${parent}`) },
@@ -112,6 +125,23 @@ export async function checkHistory(url: string, expected: number): Promise<reado
   const { succeeded, live, claimed } = await countPlaces(url);
   if (succeeded === expected && live === 0 && claimed === 0) return [];
   return [`history has ${succeeded} of ${expected} jobs as succeeded; ${live} are live, ${claimed} claimed`];
+}
+
+/** Waits until a worker has taken every job, and gives up after a while: the check tells what is left. */
+export async function allTaken(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (let left = TAKEN_CHECKS; left > 0; left -= 1) {
+      const { rows } = await client.query<{ waiting: boolean }>(
+        'SELECT (SELECT count(*) FROM punctual.jobs) > (SELECT count(*) FROM punctual.claims) AS waiting',
+      );
+      if (!rows[0]!.waiting) return;
+      await pause(CHECK_AGAIN_MS);
+    }
+  } finally {
+    await client.end();
+  }
 }
 
 /** Every workflow must have ended well; the last ones are counted out after their last step. */

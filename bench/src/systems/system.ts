@@ -18,8 +18,11 @@ export interface System {
 
 /** A system that takes graphs of jobs. */
 export interface GraphSystem extends System {
-  /** Submits a graph as a whole; its steps have the numbers from `first` on. */
-  submitGraph(graph: Graph, first: number): Promise<void>;
+  /**
+   * Submits a graph as a whole; its steps have the numbers from `first` on. A program does so as it submits jobs, unless it is
+   * to speak HTTP.
+   */
+  submitGraph(graph: Graph, first: number, way: 'program' | 'http'): Promise<void>;
 }
 
 export interface Surroundings {

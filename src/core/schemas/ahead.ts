@@ -34,6 +34,9 @@ export const ForecastView = Type.Object(
     ),
     slots: nullable(Type.Integer({ description: 'Slots of the live workers.' })),
     slotsWanted: nullable(Type.Integer({ description: 'Slots that can do the most busy minute.' })),
+    soonest: Type.Array(Type.Object({ tenant: Type.String(), schedule: Type.String(), at: Time }), {
+      description: 'The schedules that are due next, also beyond these minutes; at most ten.',
+    }),
     complete: Type.Boolean({ description: 'Whether everything was counted; else there is more than shown.' }),
   },
   { title: 'Forecast' },
@@ -70,6 +73,7 @@ export const WaitingView = Type.Object(
       }),
     ),
     next: Type.Null(),
+    running: Type.Integer({ description: 'Jobs that do not wait, but run.' }),
     complete: Type.Boolean({
       description: 'Whether the leader has all live jobs in memory; else there are more.',
     }),

@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox';
 import { type FieldError, MOST_ERRORS, pointerStep } from '../errors.js';
 import { addAll } from '../long-lists.js';
+import { nearestName } from '../nearest-name.js';
 
 /**
  * Says in plain words what a schema finds wrong with a value. It knows the part of JSON Schema that the
@@ -129,11 +130,16 @@ function lookAtObject(rules: Rules, value: unknown, pointer: string, errors: Fie
     const known = rules.properties && Object.hasOwn(rules.properties, name) && rules.properties[name];
     if (known) lookAtField(rules, name, known, value[name], at, errors);
     else if (rules.additionalProperties === false)
-      errors.push({ pointer: at, detail: 'is not a known field' });
+      errors.push({ pointer: at, detail: unknownField(rules, name) });
     else if (typeof rules.additionalProperties === 'object') {
       look(rules.additionalProperties, value[name], at, errors);
     }
   }
+}
+
+function unknownField({ properties = {} }: Rules, name: string): string {
+  const meant = nearestName(name, Object.keys(properties));
+  return `is not a known field${meant === undefined ? '' : `; did you mean "${meant}"?`}`;
 }
 
 /** A field that may be absent may also be undefined: a program that embeds a node can write it so. */

@@ -44,6 +44,35 @@ const Progress = Type.Object(
   { title: 'Progress' },
 );
 
+/** What a step of a workflow waits for besides steps. */
+export const StepWait = Type.Object(
+  {
+    event: nullable(Text),
+    until: nullable(
+      Type.String({
+        format: 'date-time',
+        description:
+          'When it has waited long enough; null for a workflow, and for an event without a timeout.',
+      }),
+    ),
+    workflow: nullable(
+      Type.String({ description: 'The id of the workflow; null as long as it is not stored.' }),
+    ),
+  },
+  {
+    title: 'StepWait',
+    description: 'What a step whose turn has come waits for: an event, a time or a workflow.',
+  },
+);
+
+/** The steps around a job. */
+const RELATIVES = {
+  dependsOn: Type.Array(Text, { description: 'The steps that it waits for.' }),
+  dependents: Type.Array(Text, { description: 'The steps that wait for it.' }),
+  ancestors: Type.Array(Text, { description: 'All steps before it, the nearest first.' }),
+  descendants: Type.Array(Text, { description: 'All steps behind it, the nearest first.' }),
+};
+
 const FIELDS = {
   id: Text,
   tenant: Text,
@@ -63,6 +92,8 @@ const FIELDS = {
   scheduledBy: nullable(Text),
   schedule: nullable(Text),
   workflow: nullable(Text),
+  step: nullable(Type.String({ description: 'The name of the step of that workflow that it is.' })),
+  waitsFor: nullable(StepWait),
   batch: nullable(Text),
   attempt: Type.Integer({
     description: 'Counts every attempt, also lost ones and those before the job was run again.',
@@ -79,6 +110,13 @@ const FIELDS = {
   fence: Whole,
   worker: nullable(Text),
   startedAt: nullable(Time),
+  handedOnAt: nullable(
+    Type.String({
+      format: 'date-time',
+      description:
+        'When the worker handed the running attempt on; whoever has it reports its end with its token.',
+    }),
+  ),
   cancelRequestedAt: nullable(
     Type.String({
       format: 'date-time',
@@ -90,10 +128,6 @@ const FIELDS = {
     Type.Integer({ description: 'Milliseconds between the due time and the start of the first attempt.' }),
   ),
   progress: nullable(Progress),
-  dependsOn: Type.Array(Text, { description: 'The steps that it waits for.' }),
-  dependents: Type.Array(Text, { description: 'The steps that wait for it.' }),
-  ancestors: Type.Array(Text, { description: 'All steps before it, the nearest first.' }),
-  descendants: Type.Array(Text, { description: 'All steps behind it, the nearest first.' }),
   relativesCut: Type.Optional(
     Type.Array(Type.Enum(RELATIVE_LISTS, { type: 'string' }), {
       description: 'Those of these lists that hold only the first thousand. Missing when all are whole.',
@@ -108,12 +142,13 @@ const FIELDS = {
 };
 
 /** A job as the API shows it. */
-export const Job = Type.Object({ ...FIELDS, payload: Json, result: Json }, { title: 'Job' });
+export const Job = Type.Object({ ...FIELDS, ...RELATIVES, payload: Json, result: Json }, { title: 'Job' });
 
 /** A job as the answer to its submission shows it. */
 export const SubmittedJob = Type.Object(
   {
     ...FIELDS,
+    ...RELATIVES,
     payload: Json,
     result: Json,
     repeated: Type.Boolean({ description: 'Whether the key already had this job.' }),
@@ -125,8 +160,19 @@ export const SubmittedJob = Type.Object(
 
 /** A job in a list. */
 const ListedJob = Type.Object(
-  { ...FIELDS, payload: Type.Optional(Json), result: Type.Optional(Json) },
-  { title: 'ListedJob' },
+  {
+    ...FIELDS,
+    dependsOn: Type.Optional(RELATIVES.dependsOn),
+    dependents: Type.Optional(RELATIVES.dependents),
+    ancestors: Type.Optional(RELATIVES.ancestors),
+    descendants: Type.Optional(RELATIVES.descendants),
+    payload: Type.Optional(Json),
+    result: Type.Optional(Json),
+  },
+  {
+    title: 'ListedJob',
+    description: 'Of a step of a workflow, the four lists of steps around it are left out.',
+  },
 );
 
 /** One page of jobs, newest first. */

@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { MAX_IDS } from '../wire.js';
+import { MAX_IDS, MAX_PART } from '../wire.js';
 import { nullable, strict } from './object.js';
 import { JobFilter } from './query.js';
 import { Id, line, Name } from './text.js';
@@ -12,6 +12,14 @@ const CHOICE = {
   ),
   dryRun: Type.Optional(Type.Boolean({ description: 'Only count the jobs.' })),
   after: Type.Optional(line(64)),
+  limit: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MAX_PART,
+      description:
+        'Change about so many jobs in this call at most, to show how far it is or to stop in between.',
+    }),
+  ),
 };
 
 /** Which jobs to change, and from where to go on. */

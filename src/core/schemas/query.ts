@@ -1,6 +1,6 @@
 import Type, { type TSchema } from 'typebox';
 import { BATCH_STATES } from '../batch.js';
-import { EVENT_ID_PATTERN, EVENT_KINDS, EVENT_TYPES } from '../events.js';
+import { EVENT_ID_PATTERN, EVENT_KINDS, EVENT_TYPES, MOST_SAMPLED } from '../events.js';
 import { JOB_PARTS, JOB_STATES, NAME_FORM, NAME_PATTERN } from '../job.js';
 import { MAX_PAYLOAD_CONDITIONS, PAYLOAD_PATH, type Scalar } from '../payload-filter.js';
 import { defaulted, strict } from './object.js';
@@ -55,6 +55,15 @@ export const EventQuery = strict({
       examples: ['7.1250000'],
       'x-expected': 'the id of an event, such as 7.1250000',
       description: 'Resume after this event, if the client cannot send the header `Last-Event-ID`.',
+    }),
+  ),
+  sample: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: MOST_SAMPLED,
+      examples: [200],
+      description:
+        'Tell about so many events a second one by one, and of those beyond only their number by type, as `sum`, four times a second.',
     }),
   ),
   tenants: Type.Optional(

@@ -102,6 +102,12 @@ const Assignment = Type.Object(
     queue: Type.String(),
     target: Target,
     payload: Json,
+    payloadText: Type.Optional(
+      Type.String({
+        description:
+          'Only for http targets, and only if the payload holds numbers that a program may not read exactly: its JSON as it was submitted, which is the body of a call whose target has none.',
+      }),
+    ),
     attempt: Type.Integer(),
     fence: Type.Integer(),
     epoch: Type.Integer(),

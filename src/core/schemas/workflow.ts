@@ -15,7 +15,7 @@ import {
   WORKFLOW_DEFAULTS,
   WORKFLOW_STATES,
 } from '../workflow.js';
-import { JobState } from './job.js';
+import { JobState, StepWait } from './job.js';
 import { nullable, page, strict } from './object.js';
 import { PageQuery, someOf } from './query.js';
 import { JobSubmission } from './submission.js';
@@ -194,6 +194,7 @@ const StepView = Type.Object(
       }),
     ),
     workflow: nullable(Type.String({ description: 'The id of the workflow that the step has started.' })),
+    waitsFor: nullable(StepWait),
     finishedAt: nullable(Time),
   },
   { title: 'WorkflowStepView' },
@@ -323,6 +324,32 @@ export const WorkflowView = Type.Object(
     }),
   },
   { title: 'Workflow' },
+);
+
+/** A workflow after it was told of an event. */
+export const WorkflowAfterEvent = Type.Object(
+  {
+    ...WorkflowView.properties,
+    event: Type.Object(
+      {
+        name: Type.String(),
+        completed: Type.Array(Type.String(), { description: 'The steps that it has ended.' }),
+        repeated: Type.Boolean({
+          description:
+            'Whether one of that name had come before, which is kept; then this one has changed nothing.',
+        }),
+        expected: Type.Boolean({
+          description:
+            'Whether a step that has not ended waits for an event of that name, or will when it is reached, or was ended by it.',
+        }),
+        awaited: Type.Array(Type.String(), {
+          description: 'The other events that steps wait for, or will; at most twenty.',
+        }),
+      },
+      { title: 'EventOutcome' },
+    ),
+  },
+  { title: 'WorkflowAfterEvent' },
 );
 
 /** One page of workflows, newest first. */

@@ -37,6 +37,23 @@ describe('the critical path', () => {
     expect(criticalPath([skipped(5), skipped(6, 0)], 0, 100).map(({ index }) => index)).toEqual([0, 1]);
   });
 
+  it('goes from a step that was added to the one that added it, as far as that had come', () => {
+    const plan = ended(50);
+    const page = { ...ended(40), added: { by: 0, at: 20 } };
+    const join = { ...ended(60, 1), added: { by: 0, at: 20 } };
+    expect(criticalPath([plan, page, join, ended(80, 0, 2)], 0, 999)).toEqual([
+      { index: 0, from: 0, until: 20 },
+      { index: 1, from: 20, until: 40 },
+      { index: 2, from: 40, until: 60 },
+      { index: 3, from: 60, until: 80 },
+    ]);
+    const late = { ...open('pending', 0), added: { by: 1, at: 30 } };
+    expect(criticalPath([ended(10), open('running', 0), late], 0, 99)).toEqual([
+      { index: 0, from: 0, until: 10 },
+      { index: 1, from: 10, until: 99 },
+    ]);
+  });
+
   it('leaves out a parent that was run again after the step', () => {
     expect(criticalPath([ended(500), ended(20), ended(30, 0, 1)], 0, 999).at(-1)).toEqual({
       ...{ index: 0, from: 0, until: 500 },

@@ -2,8 +2,8 @@ import type { StepState } from '../workflow.js';
 
 /**
  * The critical path of a workflow: the chain of steps that determined when it ended, or that determines how far it is. From
- * its last step backwards, every step on it began to wait when the one before it ended, so that their times add up to the time
- * from the submission on.
+ * its last step backwards, every step on it began to wait when the one before it ended, or added it, so that their times add up
+ * to the time from the submission on.
  */
 
 /** A step as far as times are concerned. */
@@ -13,6 +13,8 @@ export interface TimedStep {
   readonly finishedAt: number | null;
   /** Indexes into the steps. */
   readonly parents: readonly number[];
+  /** The step that added it while it ran, by its index, and when; missing for one that was there from the beginning. */
+  readonly added?: { readonly by: number; readonly at: number } | undefined;
 }
 
 /** A step of the path: it could run from `from` on, and ended, or is still there, at `until`. */
@@ -28,10 +30,10 @@ export function criticalPath(steps: readonly TimedStep[], createdAt: number, now
   let index = lastOf(steps, createdAt);
   let until = Math.max(createdAt, steps[index]?.finishedAt ?? now);
   while (index !== -1) {
-    const before = lastParent(steps, index, until);
-    const from = before === -1 ? createdAt : Math.max(createdAt, steps[before]!.finishedAt!);
+    const before = stepBefore(steps, index, until);
+    const from = Math.max(createdAt, before?.at ?? createdAt);
     path.push({ index, from, until });
-    index = before;
+    index = before?.index ?? -1;
     until = from;
   }
   return path.reverse();
@@ -51,7 +53,8 @@ function lastOf(steps: readonly TimedStep[], createdAt: number): number {
       continue;
     }
     if (step.parents.some((parent) => steps[parent]!.finishedAt === null)) continue;
-    const since = step.parents.reduce((at, parent) => Math.max(at, steps[parent]!.finishedAt!), createdAt);
+    const there = Math.max(createdAt, step.added?.at ?? createdAt);
+    const since = step.parents.reduce((at, parent) => Math.max(at, steps[parent]!.finishedAt!), there);
     if (since < openSince) {
       open = index;
       openSince = since;
@@ -66,16 +69,23 @@ function isLater(step: TimedStep, than: TimedStep): boolean {
   return isSkipped === wasSkipped ? step.finishedAt! >= than.finishedAt! : wasSkipped;
 }
 
+/** A step that another one had to wait for, and until when. */
+interface Before {
+  readonly index: number;
+  readonly at: number;
+}
+
 /**
- * The parent that ended last; -1 without one. One that ended after the step was retried by itself later, and did not determine
- * when the step could run.
+ * The parent that ended last, or the step that added this one if that was later; null without any. A parent that ended after the
+ * step was retried by itself later, and did not determine when the step could run.
  */
-function lastParent(steps: readonly TimedStep[], index: number, until: number): number {
-  let last = -1;
-  for (const parent of steps[index]!.parents) {
+function stepBefore(steps: readonly TimedStep[], index: number, until: number): Before | null {
+  const { parents, added } = steps[index]!;
+  let last: Before | null = added && added.at <= until ? { index: added.by, at: added.at } : null;
+  for (const parent of parents) {
     const { finishedAt } = steps[parent]!;
     if (finishedAt === null || finishedAt > until) continue;
-    if (last === -1 || finishedAt >= steps[last]!.finishedAt!) last = parent;
+    if (last === null || finishedAt >= last.at) last = { index: parent, at: finishedAt };
   }
   return last;
 }

@@ -23,6 +23,8 @@ export interface GraphStep {
   readonly runIf?: RunIf;
   /** Its references are checked if it was read as text. */
   readonly payload?: unknown;
+  /** Where the payload stands in the step as it was sent; default `/payload`. */
+  readonly payloadAt?: string;
   /** The references in its payload, if they have been found already. */
   readonly references?: readonly Reference[];
 }
@@ -89,7 +91,7 @@ function* check(
   if (order.length < names.length) return { errors: findCycles(names, parents, order, pointer) };
   yield;
   const references = yield* readReferences(jobs, names, pointer, errors);
-  const graph = { names, parents, order, references };
+  const graph = { jobs, names, parents, order, references };
   yield* checkAncestors(graph, pointer, errors, known);
   return errors.length > 0 ? { errors } : { steps: placed(graph, children) };
 }
@@ -236,7 +238,7 @@ export function* readReferences(
   let count = 0;
   for (const name of names) {
     yield;
-    const at = `${pointer}${pointerStep(name)}/payload`;
+    const at = pointerToPayload(jobs, name, pointer);
     const found = yield* referencesOf(jobs[name]!);
     for (const error of found.errors) add(errors, at + error.pointer, error.detail);
     if (errors.length > MOST_ERRORS) break;
@@ -249,6 +251,15 @@ export function* readReferences(
   }
   while (all.length < names.length) all.push(NONE);
   return all;
+}
+
+/** Where the payload of a step stands in what was sent. */
+export function pointerToPayload(
+  jobs: Readonly<Record<string, GraphStep>>,
+  name: string,
+  pointer: string,
+): string {
+  return `${pointer}${pointerStep(name)}${jobs[name]!.payloadAt ?? '/payload'}`;
 }
 
 function* referencesOf({ payload, references }: GraphStep): Generator<void, FoundReferences, void> {
@@ -266,6 +277,7 @@ interface FarReference {
 }
 
 interface Edges {
+  readonly jobs: Readonly<Record<string, GraphStep>>;
   readonly names: readonly string[];
   readonly parents: readonly (readonly number[])[];
   readonly order: readonly number[];
@@ -279,9 +291,9 @@ function* checkAncestors(
   errors: FieldError[],
   known: KnownSteps,
 ): Generator<void, void, void> {
-  const { names } = graph;
+  const { jobs, names } = graph;
   const wrong = (step: number, reference: Reference, why: string) => {
-    const at = `${pointer}${pointerStep(names[step]!)}/payload${pointerTo(reference.place)}/$from`;
+    const at = `${pointerToPayload(jobs, names[step]!, pointer)}${pointerTo(reference.place)}/$from`;
     add(errors, at, `"${nameOf(reference)}" ${why}`);
   };
   const far = yield* farReferences(graph, (step, reference) =>

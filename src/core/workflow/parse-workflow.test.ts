@@ -1,7 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import { turnsOf } from '../../../test/turns-of-the-loop.js';
 import { JsonText } from '../json-reader.js';
-import { allSteps, parseAdditions, parseGraph, parseWorkflow, withPlaces } from './parse-workflow.js';
+import {
+  allSteps,
+  parseAdditions,
+  parseGraph,
+  parseWorkflow,
+  readDefinitionForm,
+  readWorkflowForm,
+  withPlaces,
+} from './parse-workflow.js';
 
 const CONTEXT = {
   ...{ now: 0, maxPayload: 1_000, maxDepth: 16, maxBulkBytes: 10_000_000 },
@@ -97,4 +105,63 @@ it('finds the steps of workflows that were read as text, however deep, and leave
   };
   const found = await allSteps(jobs, CONTEXT);
   expect(found.flatMap((step) => (step as { task?: string }).task ?? [])).toEqual(['a', 'c', 'e']);
+});
+
+describe('the body of a call', () => {
+  const call = (body: unknown, more: object = {}) => ({
+    ...{ target: { type: 'http', url: 'https://a.example', body }, after: ['a'] },
+    ...more,
+  });
+  const parse = (step: object, input?: JsonText) =>
+    parseWorkflow({ name: 'w', jobs: { a: { task: 'a' }, b: step }, ...(input && { input }) }, CONTEXT);
+
+  it('is the payload of its step if it refers to results or to the input', async () => {
+    const body = { html: { $from: 'a.result.html' }, to: { $from: 'input' }, key: { $secret: 'k' } };
+    const { steps } = await parse(call(body), json('me'));
+    expect(steps[1]).toMatchObject({
+      payload: '{"html":{"$from":"a.result.html"},"to":"me","key":{"$secret":"k"}}',
+      refers: true,
+      definition: { target: { body } },
+    });
+    const plain = await parse(call({ $from: 'a.result', and: 1 }));
+    expect(plain.steps[1]).toMatchObject({ payload: 'null', refers: false });
+  });
+
+  it.each<[string, object, string]>([
+    ['an unknown step', call([{ $from: 'c.result' }]), '/jobs/b/target/body/0/$from'],
+    ['what is no reference', call({ a: { $from: 'a' } }), '/jobs/b/target/body/a/$from'],
+    ['a payload beside it', call({ a: { $from: 'a.result' } }, { payload: json(1) }), '/jobs/b/payload'],
+  ])('is refused with %s, and says where', async (_, step, pointer) => {
+    expect(await errorOf(parse(step))).toMatchObject({ errors: [{ pointer }] });
+    const { after: __, ...added } = step as { after: unknown };
+    if (pointer.endsWith('/a/$from'))
+      expect(await errorOf(parseAdditions({ b: added }, CONTEXT))).toMatchObject({ errors: [{ pointer }] });
+  });
+});
+
+describe('what says nothing', () => {
+  it('is refused: a step of no kind', async () => {
+    const jobs = { a: { after: [] } };
+    const detail = 'is missing: give one of "task", "target", "wait" and "workflow"';
+    expect(await errorOf(parseWorkflow({ name: 'w', jobs }, CONTEXT))).toMatchObject({
+      errors: [{ pointer: '/jobs/a/task', detail }],
+    });
+  });
+
+  it('is refused: what becomes of running steps when nothing stops', () => {
+    const form = { name: 'w', jobs: { a: { task: 'a' } }, running: 'cancel' };
+    const { name: _, ...definition } = form;
+    const refusal = '/running: "cancel" goes together with "onFailure": "stop" alone';
+    expect(() => readWorkflowForm(form)).toThrow(refusal);
+    expect(() => readDefinitionForm({ ...definition, onFailure: 'continue' })).toThrow(refusal);
+    expect(readWorkflowForm({ ...form, onFailure: 'stop' })).toMatchObject({ running: 'cancel' });
+    expect(readWorkflowForm({ ...form, running: 'finish' })).toMatchObject({ running: 'finish' });
+  });
+
+  it('is named by what was probably meant', () => {
+    const form = { name: 'w', jobs: { a: { task: 'a' } }, onfailure: 'stop' };
+    expect(() => readWorkflowForm(form)).toThrow(
+      '/onfailure: is not a known field; did you mean "onFailure"?',
+    );
+  });
 });

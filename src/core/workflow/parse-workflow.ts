@@ -27,7 +27,7 @@ import {
   type WorkflowStep as Step,
   WORKFLOW_DEFAULTS,
 } from '../workflow.js';
-import { checkGraph, type GraphStep, type PlacedStep, readReferences } from './graph.js';
+import { checkGraph, type GraphStep, type PlacedStep, pointerToPayload, readReferences } from './graph.js';
 import { mustFitInput, outlineInput, putInput } from './input.js';
 import { isToInput, nameOf, pointerTo, searchReferences } from './references.js';
 
@@ -78,6 +78,9 @@ export interface GraphForm {
   readonly jobs: Readonly<Record<string, unknown>>;
 }
 
+/** A step as it was sent, and where its payload was found if not in `payload`. */
+type StepForm = Step & Pick<GraphStep, 'payloadAt'>;
+
 /** What is around the steps of a workflow, and its steps as they were sent. */
 export interface WorkflowForm extends GraphForm {
   readonly name: string;
@@ -105,12 +108,18 @@ export interface WorkflowContext extends SubmissionContext {
 export function readWorkflowForm(input: unknown): WorkflowForm | StartForm {
   if (isPlainObject(input) && Object.hasOwn(input, 'definition'))
     return validate(WorkflowStart, input) as StartForm;
-  return validate(WorkflowEnvelope, input) as WorkflowForm;
+  return mustStopToCancel(validate(WorkflowEnvelope, input) as WorkflowForm);
 }
 
 /** Checks what is around the steps of a definition. */
 export function readDefinitionForm(input: unknown): GraphForm {
-  return validate(WorkflowDefinitionEnvelope, input) as GraphForm;
+  return mustStopToCancel(validate(WorkflowDefinitionEnvelope, input) as GraphForm);
+}
+
+/** Only a failure that stops the workflow does anything to steps that run. */
+function mustStopToCancel<F extends GraphForm>(form: F): F {
+  if (form.running !== 'cancel' || policiesOf(form).onFailure === 'stop') return form;
+  throw invalid([{ pointer: '/running', detail: '"cancel" goes together with "onFailure": "stop" alone' }]);
 }
 
 /** Checks the steps and their graph; throws INVALID_REQUEST with a pointer to everything that is wrong. */
@@ -184,19 +193,19 @@ async function parseSteps(
 ): Promise<ParsedStep[]> {
   const forms = await readForms(jobs, context);
   const { steps, errors } = await checkGraph(forms);
-  if (errors) throw invalid(errors.map((error) => inWorkflow(error, forms)));
+  if (errors) throw invalid(errors);
   return toSteps(steps, forms, context, given);
 }
 
 async function toSteps(
   steps: readonly PlacedStep[],
-  forms: Readonly<Record<string, Step>>,
+  forms: Readonly<Record<string, StepForm>>,
   context: WorkflowContext,
   given: GivenInput | null,
 ): Promise<ParsedStep[]> {
   const inner = await readInner(forms, context);
   const runs = steps.filter(({ name }) => forms[name]!.wait === undefined && !inner.has(name));
-  if (given && 'none' in given) refuseInput(steps, given.none);
+  if (given && 'none' in given) refuseInput(steps, forms, given.none);
   const payloads = given && 'input' in given ? await resolveInput(steps, forms, given, context) : null;
   const parsed = await parseSubmissions(
     runs.map(({ name }) => {
@@ -225,12 +234,16 @@ async function toSteps(
   );
 }
 
-function refuseInput(steps: readonly PlacedStep[], why: string): void {
+function refuseInput(
+  steps: readonly PlacedStep[],
+  forms: Readonly<Record<string, StepForm>>,
+  why: string,
+): void {
   const errors: FieldError[] = [];
   for (const { name, references } of steps) {
     for (const reference of references.filter(isToInput)) {
       if (errors.length > MOST_ERRORS) break;
-      const pointer = `/jobs${pointerStep(name)}/payload${pointerTo(reference.place)}/$from`;
+      const pointer = `${pointerToPayload(forms, name, '/jobs')}${pointerTo(reference.place)}/$from`;
       errors.push({ pointer, detail: `"${nameOf(reference)}": ${why}` });
     }
   }
@@ -240,7 +253,7 @@ function refuseInput(steps: readonly PlacedStep[], why: string): void {
 /** The payloads of the steps that refer to the input, with it put in. */
 async function resolveInput(
   runs: readonly PlacedStep[],
-  forms: Readonly<Record<string, Step>>,
+  forms: Readonly<Record<string, StepForm>>,
   { input }: { readonly input: JsonText | null },
   { maxPayload, maxDepth, maxBulkBytes }: WorkflowContext,
 ): Promise<ReadonlyMap<string, JsonText>> {
@@ -259,7 +272,7 @@ async function resolveInput(
 async function readForms(
   jobs: Readonly<Record<string, unknown>>,
   limits: WorkflowContext,
-): Promise<Record<string, Step>> {
+): Promise<Record<string, StepForm>> {
   const errors: FieldError[] = [];
   const slice = new TimeSlice();
   for (const [name, step] of Object.entries(jobs)) {
@@ -270,28 +283,58 @@ async function readForms(
     if (form?.payload instanceof JsonText) mustFit(form.payload, limits, `${pointer}/payload`);
     if (form?.wait !== undefined) refuseOthers(form, 'wait', pointer, errors);
     else if (form?.workflow !== undefined) refuseOthers(form, 'workflow', pointer, errors);
+    else if (isPlainObject(step) && RUNS.every((field) => step[field] === undefined)) {
+      const detail = 'is missing: give one of "task", "target", "wait" and "workflow"';
+      errors.push({ pointer: `${pointer}/task`, detail });
+    }
   }
   if (errors.length > 0) throw invalid(errors);
   return withInputs(jobs as Record<string, Step>, limits);
 }
 
-/** The input of a workflow that is a step is the payload of the step's job: it is searched, bounded and stored like others. */
+/**
+ * The input of a workflow that is a step, and the body of a call that refers to results, is the payload of the step's job: it is
+ * searched, bounded and stored like others.
+ */
 async function withInputs(
   forms: Record<string, Step>,
   limits: WorkflowContext,
-): Promise<Record<string, Step>> {
-  const changed: Record<string, Step> = {};
+): Promise<Record<string, StepForm>> {
+  const changed: Record<string, StepForm> = {};
+  const slice = new TimeSlice();
   for (const [name, form] of Object.entries(forms)) {
-    if (form.workflow === undefined) continue;
-    const input = await inputOf(textOf(form.workflow), limits);
+    if (slice.isOver) await slice.next();
+    const isWorkflow = form.workflow !== undefined;
+    const payloadAt = isWorkflow ? '/workflow/input' : '/target/body';
+    const pointer = `/jobs${pointerStep(name)}`;
+    const input = isWorkflow
+      ? await inputOf(textOf(form.workflow), limits)
+      : await openBody(form, limits, pointer);
     if (!input) continue;
-    mustFit(input, limits, `/jobs${pointerStep(name)}${IN_WORKFLOW}`);
-    changed[name] = { ...form, payload: input };
+    mustFit(input, limits, pointer + payloadAt);
+    changed[name] = { ...form, payload: input, payloadAt };
   }
   return Object.keys(changed).length === 0 ? forms : { ...forms, ...changed };
 }
 
-const IN_WORKFLOW = '/workflow/input';
+/** The body of a call if it refers to results or to the input; else the call needs nothing but its target. */
+async function openBody(
+  { target, payload }: Step,
+  limits: WorkflowContext,
+  pointer: string,
+): Promise<JsonText | null> {
+  if (target?.type !== 'http' || target.body === undefined) return null;
+  const text = JSON.stringify(target.body);
+  if (!text.includes('"$from"')) return null;
+  const body = new JsonText(text, Buffer.byteLength(text));
+  mustFit(body, limits, `${pointer}/target/body`);
+  const { references, errors } = await inSlices(searchReferences(body));
+  if (references.length === 0 && errors.length === 0) return null;
+  if (payload === undefined) return body;
+  const detail =
+    'does not go together with a body of the target that holds "$from": the body is what is sent';
+  throw invalid([{ pointer: `${pointer}/payload`, detail }]);
+}
 
 /** The input that a workflow is given which is a step; what cannot be read is refused when it is checked. */
 async function inputOf(text: string, limits: WorkflowContext): Promise<JsonText | null> {
@@ -305,13 +348,8 @@ async function inputOf(text: string, limits: WorkflowContext): Promise<JsonText 
   }
 }
 
-/** What is wrong with the payload of a step that is a workflow is wrong with the input of that. */
-function inWorkflow(error: FieldError, forms: Readonly<Record<string, Step>>): FieldError {
-  const [, , name, payload, ...rest] = error.pointer.split('/');
-  if (payload !== 'payload' || forms[name!]?.workflow === undefined) return error;
-  return { ...error, pointer: [`/jobs/${name}${IN_WORKFLOW}`, ...rest].join('/') };
-}
-
+/** The fields one of which says what a step is. */
+const RUNS = ['task', 'target', 'wait', 'workflow'] as const;
 const OF_ALL = new Set(['after', 'runIf', 'hold']);
 
 function refuseOthers(step: Step, own: 'wait' | 'workflow', pointer: string, errors: FieldError[]): void {
@@ -323,7 +361,7 @@ function refuseOthers(step: Step, own: 'wait' | 'workflow', pointer: string, err
 
 /** The workflows that are steps, checked as far down as they go. */
 async function readInner(
-  forms: Readonly<Record<string, Step>>,
+  forms: Readonly<Record<string, StepForm>>,
   context: WorkflowContext,
 ): Promise<Map<string, ParsedInner>> {
   const inner = new Map<string, ParsedInner>();
@@ -451,7 +489,7 @@ async function jobsInside(
 
 const TOO_MANY = `has more than ${MOST_STEPS} steps, with those of the workflows inside it`;
 
-function submissionOf({ after, runIf, wait, workflow, ...submission }: Step): object {
+function submissionOf({ after, runIf, wait, workflow, payloadAt, ...submission }: StepForm): object {
   return submission;
 }
 

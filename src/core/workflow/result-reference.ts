@@ -91,8 +91,13 @@ function originOf(value: unknown): Origin | null {
   return (value as { [ORIGIN]?: Origin })[ORIGIN] ?? null;
 }
 
+/** Whether a value is a reference, which cannot be looked into. */
+export function isReference(value: object): boolean {
+  return originOf(value) !== null;
+}
+
 /** The input as JSON, and the steps whose results it refers to. */
-export function writeInput(input: unknown, owner: object): { payload: unknown; steps: ReadonlySet<string> } {
+export function writeInput(input: unknown, owner: object): { payload: unknown; steps: Set<string> } {
   const steps = new Set<string>();
   const note = (value: unknown) => {
     const origin = originOf(value);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { http } from '../http-target.js';
 import { task } from '../task.js';
 import { buildAddition, type Returned, type WorkflowBuilder, workflow } from './workflow-builder.js';
 
@@ -11,6 +12,32 @@ const upload = task('up.load', async (_input: { html: string; image?: string }) 
 const tidy = task('tidy', async () => 'done');
 
 describe('building a workflow', () => {
+  it('names the step whose input cannot be sent', async () => {
+    const broken = workflow('broken', (w) => {
+      w.run(tidy, undefined, { name: 'fine' });
+      w.run('elsewhere', { at: 1n });
+    });
+    await expect(broken.build(undefined)).rejects.toMatchObject({
+      errors: [{ pointer: '/jobs/elsewhere/payload' }],
+    });
+  });
+
+  it('takes results into the body of a call, beside secrets, and puts the call behind their steps', async () => {
+    const publish = workflow('publish', (w, input: { page: number }) => {
+      const a = w.run(render, input);
+      const body = { html: a.result.html, key: { $secret: 'key' } };
+      w.run(http({ url: 'https://a.example', body }), undefined, { name: 'call' });
+    });
+    const { submission } = await publish.build({ page: 7 });
+    expect(submission.jobs.call).toEqual({
+      target: {
+        ...{ type: 'http', url: 'https://a.example' },
+        body: { html: { $from: 'render.result.html' }, key: { $secret: 'key' } },
+      },
+      after: ['render'],
+    });
+  });
+
   it('makes a submission in which results are references and edges', async () => {
     const publish = workflow('publish', { onFailure: 'stop' }, (w, input: { page: number }) => {
       const a = w.run(render, input);

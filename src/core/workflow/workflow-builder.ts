@@ -286,12 +286,29 @@ class Graph implements WorkflowBuilder, StepSpawner {
     checkOptions('run()', options, STEP_OPTIONS);
     checkRetry('run()', options.retry);
     const { name, after, runIf, ...job } = options;
-    const { payload, steps } = writeInput(input, this);
-    const given = task as AnyTaskOrName;
+    const { payload, steps } = this.#written(name ?? nameOfCalled(task as AnyTaskOrName), input);
+    const given = this.#withoutReferences(task as AnyTaskOrName, steps);
     const build = () =>
       steps.size > 0 ? buildOpenSubmission(given, payload, job) : buildSubmission(given, payload, job);
-    const called = typeof given === 'string' ? given : isCall(given) ? given.type : given.name;
-    return this.#add(name, called, { after: this.#edges(after, steps), runIf, build });
+    return this.#add(name, nameOfCalled(given), { after: this.#edges(after, steps), runIf, build });
+  }
+
+  /** The input of a step that is to be called so. */
+  #written(called: string, input: unknown): ReturnType<typeof writeInput> {
+    try {
+      return writeInput(input, this);
+    } catch (error) {
+      return throwAbout(called, error);
+    }
+  }
+
+  /** A call whose body holds results, as it is sent; adds the steps that these come from. */
+  #withoutReferences(given: AnyTaskOrName, steps: Set<string>): AnyTaskOrName {
+    if (typeof given !== 'object' || given === null || !isCall(given) || given.body === undefined)
+      return given;
+    const { payload: body, steps: referred } = writeInput(given.body, this);
+    for (const step of referred) steps.add(step);
+    return { ...given, body };
   }
 
   wait<Output>(wait: Duration | EventWait, place: StepPlace = {}): Step<Output> {
@@ -320,7 +337,7 @@ class Graph implements WorkflowBuilder, StepSpawner {
     checkOptions('defined()', place, PLACE);
     const { name, after, runIf } = place;
     const called = typeof definition === 'string' ? definition : definition.name;
-    const { payload, steps } = writeInput(input, this);
+    const { payload, steps } = this.#written(name ?? called, input);
     const build = () => ({
       workflow: { definition: called, ...(payload !== undefined && { input: payload }) },
     });
@@ -396,6 +413,12 @@ class Graph implements WorkflowBuilder, StepSpawner {
     if (name === undefined) throw otherWorkflow(String(step?.name));
     return name;
   }
+}
+
+/** What a step is called that has no name of its own. */
+function nameOfCalled(given: AnyTaskOrName): string {
+  if (typeof given === 'string') return given;
+  return isCall(given) ? given.type : given.name;
 }
 
 /** Throws the error with pointers that name the step, as the API does. */

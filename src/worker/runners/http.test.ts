@@ -1,14 +1,18 @@
-import { createServer, type Server } from 'node:net';
+import { createServer as createHttpsServer } from 'node:https';
+import { createServer, type Server, Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
+import { buildConnector } from 'undici';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Answering, HttpReceiver } from '../../../test/http-receiver.js';
 import { MemoryScheduler } from '../../../test/memory-scheduler.js';
+import { testCertificate } from '../../../test/test-certificate.js';
 import type { HttpTarget } from '../../core/job.js';
 import { verifyWebhook } from '../../core/webhook.js';
 import type { Assignment } from '../../core/wire.js';
 import { testContext } from '../../sdk/test-context.js';
 import { HANDED_ON } from '../attempt-result.js';
 import { resolveWorkerOptions } from '../worker-options.js';
+import type { Dial } from './http/connector.js';
 import { HttpRunner, type HttpRunnerParts } from './http.js';
 
 const SIGNING = [
@@ -18,12 +22,17 @@ const SIGNING = [
 const TOKEN = 'token-of-the-receiver';
 
 /** A runner that may call loopback, and a node behind it that keeps secrets. */
-function openRunner(parts: HttpRunnerParts = {}, options: { maxResultBytes?: number } = {}) {
+function openRunner(
+  parts: HttpRunnerParts = {},
+  options: { maxResultBytes?: number } = {},
+  now: () => number = Date.now,
+) {
   const scheduler = new MemoryScheduler();
   const runner = new HttpRunner(parts);
   const resolved = resolveWorkerOptions({ allowAddresses: ['127.0.0.1'], log: false, ...options });
   const session = () => ({ workerId: 'w', shard: 0 });
-  runner.open({ gateway: scheduler, session, options: resolved, urls: ['http://node.example'] });
+  const urls = ['http://node.example'];
+  runner.open({ gateway: scheduler, session, options: resolved, urls, clock: { now } });
   onTestFinished(() => runner.close());
   const call = (target: Omit<HttpTarget, 'type'>, change: Partial<Assignment> = {}, signal?: AbortSignal) => {
     const assignment = scheduler.submit(
@@ -129,6 +138,21 @@ describe('the result of a call', () => {
     expect(written).toBeLessThan(20_000_000);
   });
 
+  it('takes no more memory than it has bytes, however many pieces it comes in', async () => {
+    const pieces = 250_000;
+    const url = await rawServer((socket) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n');
+        socket.end(`${'1\r\nx\r\n'.repeat(pieces)}0\r\n\r\n`);
+      });
+    });
+    const { call } = openRunner();
+    const before = process.memoryUsage().rss;
+    const results = await Promise.all(Array.from({ length: 4 }, () => call({ url })));
+    for (const result of results) expect(result).toMatchObject({ body: 'x'.repeat(pieces) });
+    expect(process.memoryUsage().rss - before).toBeLessThan(100_000_000);
+  });
+
   it('fits even where JSON needs six bytes for each of the answer', async () => {
     const { receiver, call } = await start(answering('text/plain', '\u0001'.repeat(50_000)), {
       maxResultBytes: 60_000,
@@ -214,6 +238,52 @@ describe('a call', () => {
     expect(scheduler.secretsAsked).toHaveLength(2);
   });
 
+  it('is dated by the clock of the nodes, because that of the worker may be wrong', async () => {
+    const receiver = await HttpReceiver.start((_, response) => {
+      response.setHeader('retry-after', new Date(3_600_000 + 60_000).toUTCString());
+      return 429;
+    });
+    const { call } = openRunner({}, {}, () => 3_600_000.5);
+    expect(await failureOf(call({ url: receiver.url }))).toMatchObject({ retryAfterMs: 60_000 });
+    expect(receiver.calls.all[0]!.headers['webhook-timestamp']).toBe('3600');
+  });
+
+  it('sends what looks like a secret in a payload as it is', async () => {
+    const { scheduler, receiver, call } = await start();
+    scheduler.secretsKept = { values: { key: 'the-secret' }, signing: [] };
+    await call({ url: receiver.url }, { payload: { a: { $secret: 'key' } } });
+    expect(receiver.calls.all[0]!.body).toBe('{"a":{"$secret":"key"}}');
+    expect(scheduler.secretsAsked[0]!.names).toEqual([]);
+  });
+
+  it('takes results from the payload where the body of a step refers to them, and looks for no secrets in them', async () => {
+    const { scheduler, receiver, call } = await start();
+    scheduler.secretsKept = { values: { key: 'the-secret' }, signing: [] };
+    const body = {
+      auth: { $secret: 'key' },
+      all: [{ $from: 'a.result' }, { more: { $from: 'input.x', b: 1 } }],
+    };
+    const payload = { auth: { $secret: 'other' }, all: [{ $secret: 'key' }, { more: { $from: 'a', b: 1 } }] };
+    await call({ url: receiver.url, body }, { payload, workflow: 'w', task: null });
+    await call(
+      { url: receiver.url, body: { $from: 'a.result' } },
+      { payload: [1], workflow: 'w', task: null },
+    );
+    // Only steps of workflows have results to refer to, and only those that say their targets themselves.
+    await call({ url: receiver.url, body: { $from: 'a.result' } }, { payload: [1], task: null });
+    await call(
+      { url: receiver.url, body: { $from: 'a.result' } },
+      { payload: [1], workflow: 'w', task: 't' },
+    );
+    expect(receiver.calls.all.map((each) => each.body)).toEqual([
+      '{"auth":"the-secret","all":[{"$secret":"key"},{"more":{"$from":"input.x","b":1}}]}',
+      '[1]',
+      '{"$from":"a.result"}',
+      '{"$from":"a.result"}',
+    ]);
+    expect(scheduler.secretsAsked.flatMap(({ names }) => names)).toEqual(['key']);
+  });
+
   it('fills in secrets at the last moment, asks for them each time, and keeps none of them', async () => {
     const { scheduler, receiver, call } = await start((seen, response) => {
       response.writeHead(seen.path === '/bad' ? 500 : 200, {
@@ -253,6 +323,33 @@ describe('a call', () => {
     expect(JSON.stringify(receiver.calls.all)).not.toContain('token-of-the-worker');
   });
 
+  it('waits for its secrets while no node can answer, and is made as soon as one can', async () => {
+    const { scheduler, receiver, call } = await start();
+    scheduler.secretsKept = { values: { key: 'the-secret' }, signing: SIGNING };
+    for (const code of ['NO_LEADER', 'UNREACHABLE', 'DATABASE_UNAVAILABLE'] as const) {
+      scheduler.fail('secrets', 3, 'before', code);
+      const headers = { 'x-key': { $secret: 'key' } };
+      await call({ url: receiver.url, headers }, { delivery: 'at-most-once', tenant: code });
+    }
+    expect(receiver.calls.all).toHaveLength(3);
+    scheduler.fail('secrets', 1_000, 'before', 'NO_LEADER');
+    const late = call({ url: receiver.url, timeout: '200ms' }, { tenant: 'late' });
+    expect(await failureOf(late)).toMatchObject({ code: 'HTTP_TIMEOUT', retryable: true, origin: undefined });
+  });
+
+  it('is not failed by what another attempt of its tenant is refused', async () => {
+    const { scheduler, receiver, call } = await start();
+    scheduler.secretsKept = { values: {}, signing: SIGNING };
+    for (const code of ['STALE_FENCE', 'FORBIDDEN'] as const) {
+      scheduler.fail('secrets', 1, 'before', code);
+      const calls = Array.from({ length: 5 }, () => call({ url: receiver.url }, { tenant: code }));
+      const outcomes = await Promise.allSettled(calls);
+      expect(outcomes.map(({ status }) => status)).toEqual(['rejected', ...Array(4).fill('fulfilled')]);
+    }
+    for (const { headers } of receiver.calls.all) expect(headers).toHaveProperty('webhook-signature');
+    expect(scheduler.secretsAsked).toHaveLength(4);
+  });
+
   it('without its secret is not made', async () => {
     const { scheduler, receiver, call } = await start();
     const target = { url: receiver.url, headers: { a: { $secret: 'key' } } };
@@ -278,6 +375,28 @@ describe('a call', () => {
       ...down,
     });
     expect(await failureOf(call({ url: closes.replace('http:', 'https:') }))).toMatchObject(down);
+  });
+
+  it('over TLS checks the certificate against the name, although an address is dialled', async () => {
+    const certificate = testCertificate('receiver');
+    let requests = 0;
+    const server = createHttpsServer(certificate, (_, response) => {
+      requests += 1;
+      response.end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close().closeAllConnections());
+    const { port } = server.address() as { port: number };
+    const lookUp = async () => ['127.0.0.1'];
+    const dial = buildConnector({ ca: certificate.cert, allowH2: false });
+    // Nobody has signed it; and it is right for the address, but not for the name.
+    const unknown = openRunner({ lookUp }).call({ url: `https://127.0.0.1:${port}` });
+    const other = openRunner({ lookUp, dial }).call({ url: `https://other.example:${port}` });
+    for (const call of [unknown, other])
+      expect(await failureOf(call)).toMatchObject({ code: 'HTTP_TLS', origin: { isDown: true } });
+    expect(requests).toBe(0);
+    const right = openRunner({ lookUp, dial }).call({ url: `https://127.0.0.1:${port}` });
+    expect(await right).toMatchObject({ status: 200 });
   });
 
   it('to a refused address says nothing about the origin', async () => {
@@ -306,17 +425,44 @@ describe('a call', () => {
     }
   });
 
-  it('ends at its timeout although the connection never stands', async () => {
-    const { call } = openRunner({ lookUp: async () => ['1.1.1.1'], dial: () => undefined });
-    const began = performance.now();
-    const calls = Array.from({ length: 300 }, () =>
-      failureOf(call({ url: 'http://far.example', timeout: '300ms' })),
-    );
-    const errors = await Promise.all(calls);
-    expect(performance.now() - began).toBeLessThan(2_000);
-    expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['HTTP_TIMEOUT']));
-    // Those that only waited for their turn say nothing about the origin.
-    expect(errors.filter(({ origin }) => origin === undefined)).toHaveLength(300 - 256);
+  it('ends at its timeout although the connection never stands, and does not go on connecting', async () => {
+    const opening: Socket[] = [];
+    const dial = ((...[, callback]: Parameters<Dial>) => {
+      const socket = new Socket().on('error', (error) => callback(error, null));
+      opening.push(socket);
+      return socket;
+    }) as unknown as Dial;
+    const { call } = openRunner({ lookUp: async () => ['1.1.1.1'], dial });
+    for (const delivery of [undefined, 'at-most-once'] as const) {
+      const began = performance.now();
+      const calls = Array.from({ length: 300 }, () =>
+        failureOf(call({ url: 'http://far.example', timeout: '1s' }, delivery && { delivery })),
+      );
+      const errors = await Promise.all(calls);
+      expect(performance.now() - began).toBeLessThan(5_000);
+      expect(new Set(errors.map(({ code }) => code))).toEqual(new Set(['HTTP_TIMEOUT']));
+      // Those that only waited for their turn say nothing about the origin.
+      expect(errors.filter(({ origin }) => origin === undefined).length).toBeLessThanOrEqual(300 - 256);
+      expect(opening.length).toBeGreaterThanOrEqual(256);
+      expect(opening.filter(({ destroyed }) => !destroyed)).toEqual([]);
+      opening.length = 0;
+    }
+    // What was given up is of no use to the next call.
+    const next = failureOf(call({ url: 'http://far.example', timeout: '1s' }));
+    expect(await next).toMatchObject({ origin: { isDown: true } });
+    expect(opening).toHaveLength(1);
+  });
+
+  it('that waits for its turn says nothing about the origin', async () => {
+    const { call } = openRunner();
+    const silent = await rawServer(() => undefined);
+    const stop = new AbortController();
+    const many = Array.from({ length: 256 }, () => failureOf(call({ url: silent }, {}, stop.signal)));
+    const error = await failureOf(call({ url: silent, timeout: '100ms' }));
+    expect(error).toMatchObject({ code: 'HTTP_TIMEOUT', message: expect.stringContaining('No call') });
+    expect(error.origin).toBeUndefined();
+    stop.abort(new Error('stopped'));
+    await Promise.all(many);
   });
 
   it('never lasts longer than its attempt, and ends when that is stopped', async () => {

@@ -39,6 +39,8 @@ interface Opened {
   readonly secrets: CallSecrets;
   readonly publicUrl: string | undefined;
   readonly maxResultBytes: number;
+  /** By the server's clock, in milliseconds since 1970. */
+  readonly now: () => number;
 }
 
 /** Calls the URLs of http targets. */
@@ -54,7 +56,7 @@ export class HttpRunner implements Runner {
     this.#parts = parts;
   }
 
-  open({ gateway, session, options, urls }: RunnerHost): void {
+  open({ gateway, session, options, urls, clock }: RunnerHost): void {
     const { lookUp, dial, secrets } = this.#parts;
     const connector = guardedConnector({
       resolver: new AddressResolver(lookUp),
@@ -66,11 +68,12 @@ export class HttpRunner implements Runner {
       secrets: secrets ?? new GatewaySecrets({ gateway, session, now: () => monotonic.now() }),
       publicUrl: options.publicUrl ?? urls[0],
       maxResultBytes: options.maxResultBytes,
+      now: () => Math.floor(clock.now()),
     };
   }
 
   async close(): Promise<void> {
-    await this.#opened?.connections.close();
+    this.#opened?.connections.close();
   }
 
   async run(assignment: Assignment, context: JobContext): Promise<unknown> {
@@ -92,6 +95,7 @@ export class HttpRunner implements Runner {
 
 /** One call, with the redirects that it follows. */
 class Call {
+  readonly #url: URL;
   #redaction: Redaction | undefined;
 
   constructor(
@@ -99,7 +103,9 @@ class Call {
     private readonly assignment: Assignment,
     private readonly target: HttpTarget,
     private readonly deadline: CallDeadline,
-  ) {}
+  ) {
+    this.#url = new URL(target.url);
+  }
 
   async make(traceparent: string | undefined): Promise<unknown> {
     try {
@@ -117,12 +123,13 @@ class Call {
 
   async #firstRequest(traceparent: string | undefined): Promise<CallRequest> {
     const { assignment, target, opened } = this;
-    const { origin } = new URL(target.url);
     const names = secretNamesOf(target);
-    const secrets = await this.deadline.within(opened.secrets.resolve(assignment, names, origin));
+    const secrets = await this.deadline.within(
+      opened.secrets.resolve(assignment, names, this.#url.origin, this.deadline),
+    );
     this.#redaction = redactionOf(secrets, assignment);
     return requestOf(target, {
-      ...{ assignment, secrets, publicUrl: opened.publicUrl, now: Date.now() },
+      ...{ url: this.#url, assignment, secrets, publicUrl: opened.publicUrl, now: opened.now() },
       traceparent: traceparent ?? assignment.traceparent,
     });
   }
@@ -152,16 +159,16 @@ class Call {
     if (this.#isHandedOn(status)) return HANDED_ON;
     const redaction = this.#redaction!;
     if (this.#isGood(status)) return resultOfAnswer(answer, redaction, this.opened.maxResultBytes);
-    const pauseMs = retryAfterMs(headerOf(answer, 'retry-after'), Date.now());
+    const pauseMs = retryAfterMs(headerOf(answer, 'retry-after'), this.opened.now());
     const excerpt = excerptOf(answer.body, redaction, ERROR_EXCERPT);
     throw statusError(request, status, pauseMs, excerpt, this.target.retryStatuses);
   }
 
   /** A failure as it is reported: nothing in it may be kept secret. */
   #failure(thrown: unknown): unknown {
-    const { deadline, target } = this;
+    const { deadline } = this;
     if (deadline.isStopped) return deadline.reason;
-    const { origin } = new URL(target.url);
+    const { origin } = this.#url;
     if (deadline.isOver) return timeoutError(deadline, origin);
     const error = thrown instanceof CallError ? thrown : transportError(thrown, origin);
     const { code, message, retryable, retryAfterMs: after, origin: report } = error;

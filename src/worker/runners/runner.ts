@@ -1,3 +1,4 @@
+import type { Clock } from '../../core/clock.js';
 import type { WorkerGateway } from '../../core/gateway.js';
 import type { TargetType } from '../../core/job.js';
 import type { JobContext } from '../../core/task.js';
@@ -12,6 +13,8 @@ export interface RunnerHost {
   readonly options: Pick<ResolvedWorkerOptions, 'allowAddresses' | 'publicUrl' | 'maxResultBytes'>;
   /** The addresses of the nodes that the worker itself uses; empty for a worker inside of one. */
   readonly urls: readonly string[];
+  /** The server's clock; that of this machine may be wrong. */
+  readonly clock: Pick<Clock, 'now'>;
 }
 
 /** Runs the attempts of one kind of target. */

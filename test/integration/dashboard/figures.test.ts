@@ -132,6 +132,8 @@ describe('the forecast', () => {
     expect([of(5).jobs, of(50).jobs, of(40).jobs]).toEqual([1, 30, 0]);
     expect([of(5).herd, of(50).herd]).toEqual([false, true]);
     expect(of(30).occurrences).toBe(6);
+    expect(forecast.soonest.map(({ schedule }) => schedule)).toEqual(['often']);
+    expect(Date.parse(forecast.soonest[0]!.at) - Date.now()).toBeLessThan(11_000);
     expect(forecast.complete).toBe(true);
     // Attempts of the tests above have ended, so their average is known.
     expect(forecast.averageRunMs).toBeGreaterThanOrEqual(0);

@@ -69,6 +69,15 @@ describe('a call', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
+  it('carries every digit of a payload, whoever makes it', async () => {
+    const body = '{"id":12345678901234567890,"rate":1e400,"small":0.1234567890123456789,"text":"x"}';
+    const { tenant, receiver, target } = await start();
+    const call = `{"target":${JSON.stringify(target())},"payload":${body}}`;
+    const { id } = await tenant.get<Job>('POST', '/v1/jobs', { body: call });
+    await tenant.ended(id);
+    expect(receiver.calls.all.map((each) => each.body)).toEqual([body]);
+  });
+
   it('says when it was due and which trace it is part of', async () => {
     const { tenant, receiver, target } = await start();
     const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
@@ -280,6 +289,12 @@ describe('a receiver that answers 202', () => {
     const { receiverToken, token, jobId } = attempt;
     expect(attempt).toMatchObject({ delivery: 'at-most-once', dueAt: expect.any(String) });
     expect(receiverToken).not.toBe(token);
+    // It outlives the attempt by a day; the claim decides what counts.
+    const claims = JSON.parse(Buffer.from(receiverToken!.split('.')[1]!, 'base64url').toString('utf8'));
+    expect(claims).toEqual({
+      ...{ aud: 'punctual:receiver', ten: tenant.tenant, job: jobId, fence: 1 },
+      exp: expect.closeTo((Date.now() + attempt.timeoutMs) / 1_000 + 86_400, -2),
+    });
     const addition = { jobs: { b: { task: 'b' } }, by: { jobId, fence: 1 } };
     const add = (key: string) => test.ask('POST', `/v1/workflows/${id}/jobs`, { key, body: addition });
     expect((await add(receiverToken!)).status).toBe(403);

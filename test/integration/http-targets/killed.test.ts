@@ -27,7 +27,7 @@ async function startCluster(answer: Answering) {
   const startNode = async () => {
     const server = run(['server', '--port', '0'], {
       ...{ PUNCTUAL_DATABASE_URL: database.url, PUNCTUAL_SECRET_KEY: 'ab'.repeat(32) },
-      ...{ PUNCTUAL_HEARTBEAT_INTERVAL: '200ms', PUNCTUAL_WORKER_TIMEOUT: '1s' },
+      ...{ PUNCTUAL_HEARTBEAT_INTERVAL: '500ms', PUNCTUAL_WORKER_TIMEOUT: '5s' },
     });
     const [, url] = await server.prints('stdout', /^ready (\S+)\n/m);
     return { server, url: url! };

@@ -1,8 +1,9 @@
 import { expect, it, onTestFinished } from 'vitest';
-import type { OriginView, Page } from '../../../src/core/wire.js';
+import type { Assignment, OriginView, Page } from '../../../src/core/wire.js';
 import { createTestDatabase } from '../../database.js';
+import { nodeForTest } from '../../node-for-tests.js';
 import { ProtocolWorker } from '../../protocol-worker.js';
-import { OriginTester } from './origin-tester.js';
+import { callOf, OriginTester } from './origin-tester.js';
 
 const A = 'https://a.example.com/x';
 const B = 'https://b.example.com/x';
@@ -34,6 +35,57 @@ it('as many calls to an origin run as its limit allows, whatever their queues, a
   await worker.handOn(ofA[1]!);
   await tester.claim(1);
   expect(await tester.origin(NAME)).toMatchObject({ running: 3, waiting: 1 });
+  // A worker whose report was not answered says the same again, which makes no room.
+  await worker.handOn(ofA[1]!);
+  await worker.claimNothing();
+  expect(await tester.origin(NAME)).toMatchObject({ running: 3, waiting: 1 });
+});
+
+it('an origin takes up half of the slots, so that a slow one holds up no other, unless somebody has said otherwise', async () => {
+  const node = await nodeForTest();
+  const register = (slots: number) =>
+    ProtocolWorker.register(node, { slots, queues: ['*'], targets: ['http'], tasks: [] });
+  const worker = await register(10);
+  const submit = (count: number, url: string) =>
+    node.get<{ ids: string[] }>('POST', '/v1/jobs/bulk', {
+      body: { jobs: times(count, url).map((each) => callOf(each)) },
+    });
+  const { ids } = await submit(20, A);
+  const slow: Assignment[] = [];
+  while (slow.length < 5) slow.push(...(await worker.claim(10)));
+  await worker.claimNothing();
+  const waiting = ids.find((id) => !slow.some(({ jobId }) => jobId === id))!;
+  expect(await node.get('GET', `/v1/jobs/${waiting}/why`)).toMatchObject({
+    gate: 'origin',
+    detail: expect.stringContaining("half of the workers' slots"),
+    figures: { origin: NAME, limit: 5, running: 5 },
+  });
+  await submit(1, B);
+  expect(await worker.claimOne()).toMatchObject({ target: { url: B } });
+  // More slots make more room, fewer make less, and a limit of its own is what was said.
+  const other = await register(6);
+  expect(await other.claim(6)).toHaveLength(3);
+  await node.get('POST', `/v1/workers/${other.id}/drain`);
+  await worker.succeed(slow[0]!);
+  await worker.claimNothing();
+  await node.get('PUT', '/v1/origins', { body: { origin: NAME, concurrency: 9 } });
+  const more: Assignment[] = [];
+  while (more.length < 2) more.push(...(await worker.claim(10)));
+  await worker.claimNothing();
+});
+
+it('a batch may take up all slots with calls to one origin', async () => {
+  const node = await nodeForTest();
+  const worker = await ProtocolWorker.register(node, {
+    slots: 4,
+    queues: ['*'],
+    targets: ['http'],
+    tasks: [],
+  });
+  const jobs = times(4, A).map((url) => ({ target: { type: 'http', url } }));
+  await node.get('POST', '/v1/batches', { body: { jobs } });
+  const members: Assignment[] = [];
+  while (members.length < 4) members.push(...(await worker.claim(10)));
 });
 
 it('a job that starts at once counts, too, and one beyond the limit waits', async () => {

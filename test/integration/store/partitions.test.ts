@@ -25,7 +25,7 @@ async function partitions(shard: TestShard, table: string): Promise<string[]> {
 
 /** Ends a running job at a moment of the test's choice. */
 async function finishAt(shard: TestShard, term: TermKey, id: string, moment: number): Promise<boolean> {
-  return (await finishJobs(shard.hot, term, [{ ...SUCCEEDED, id }], moment)).refused.size === 0;
+  return (await finishJobs(shard.hot, term, [{ ...SUCCEEDED, id }], moment)).size === 0;
 }
 
 /** A job with a key and a log that ended so many days ago. */

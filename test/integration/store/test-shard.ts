@@ -189,7 +189,7 @@ export class TestShard {
   /** Ends running attempts; answers with the ids of those that were ended. */
   async finish(term: TermKey, endings: readonly (Partial<Ending> & { id: string })[]): Promise<string[]> {
     const whole = endings.map((ending) => ({ ...SUCCEEDED, epoch: term.epoch, ...ending }));
-    const { refused } = await finishJobs(this.hot, term, whole, Date.now());
+    const refused = await finishJobs(this.hot, term, whole, Date.now());
     const ids = new Set(endings.map(({ id }) => id));
     return [...ids].filter((id) => !refused.has(id));
   }

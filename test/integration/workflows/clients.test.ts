@@ -134,6 +134,26 @@ describe('the command line', () => {
     expect(bad.stderr).toContain('step c failed');
   });
 
+  it('refuses files in which a name is given twice, and says where in the file a mistake is', async () => {
+    const user = node.newTenant();
+    const twice = '{"name": "x", "jobs": {"a": {"task": "step"}, "a": {"task": "small"}}}';
+    for (const verb of ['submit', 'define']) {
+      const { code, stderr } = await run(user, ['workflow', verb, '-'], twice);
+      expect([code, stderr]).toEqual([2, expect.stringContaining('/jobs/a: is given twice')]);
+    }
+    const members = '{"jobs": [{"task": "a", "payload": {"n": 1, "n": 2}}]}';
+    const batch = await run(user, ['batch', 'submit', '-'], members);
+    expect([batch.code, batch.stderr]).toEqual([
+      2,
+      expect.stringContaining('/jobs/0/payload/n: is given twice'),
+    ]);
+    const jobs = { a: { task: 'step', payload: { $from: 'input.to.0' } } };
+    const inFile = await run(user, ['workflow', 'submit', '-'], { name: 'x', jobs, input: { to: [] } });
+    expect(inFile.stderr).toContain('error: /input/to/0: is missing');
+    const option = await run(user, ['workflow', 'submit', '-', '--input', '{"to": []}'], { name: 'x', jobs });
+    expect(option.stderr).toContain('error: --input (/to/0): is missing');
+  });
+
   it('draws the graph with its states, also for Graphviz and Mermaid', async () => {
     const user = node.newTenant();
     const id = (await run(user, ['workflow', 'submit', '-'], DIAMOND)).stdout.trim();

@@ -123,6 +123,16 @@ it('the command line defines, shows, starts and deletes', async () => {
   expect((await run(user, ['workflow', 'get', id])).stdout).toMatch(/definition +publish version 1/);
   expect((await run(user, submit)).stderr).toContain('/input');
   expect(await run(user, ['workflow', 'submit'])).toMatchObject({ code: 2 });
-  expect((await run(user, ['workflow', 'undefine', 'publish'])).stdout).toBe('deleted publish\n');
+  const schedule = ['schedule', 'create', 'nightly', '--cron', '@daily', '--workflow', 'publish'];
+  const both = await run(user, [...schedule, '--input', '{}', '--payload', '{}']);
+  expect([both.code, both.stderr]).toEqual([2, expect.stringContaining('not both')]);
+  expect((await run(user, [...schedule, '--input', '{}'])).stderr).toContain('--input');
+  expect(await run(user, [...schedule, '--input', '{"page": 4}'])).toMatchObject({ code: 0 });
+  expect((await run(user, [...submit, '--payload', '{"page": 5}'])).code).toBe(0);
+  const alone = ['schedule', 'create', 'x', '--cron', '@daily', '--task', 'render', '--input', '{}'];
+  expect(await run(user, alone)).toMatchObject({ code: 2 });
+  const deleted = await run(user, ['workflow', 'undefine', 'publish']);
+  expect(deleted.stdout).toBe('deleted publish\n');
+  expect(deleted.stderr).toBe('Until publish is defined again, these schedules start nothing: nightly.\n');
   expect((await run(user, ['workflow', 'definition', 'publish'])).code).toBe(5);
 });

@@ -1,7 +1,8 @@
+import { createSocket } from 'node:dgram';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { AddressGuard } from './address-guard.js';
-import { AddressResolver } from './address-resolver.js';
+import { AddressResolver, askNameServers } from './address-resolver.js';
 import { guardedConnector } from './connector.js';
 
 /** The ranges of IPv4 that are not public, written out apart from the code: first address, bits. */
@@ -23,6 +24,7 @@ const CLOSED_IPV4 = [
   ['240.0.0.0', 4],
 ] as const;
 
+const NEVER = new AbortController().signal;
 const numberOf = (address: string) =>
   address.split('.').reduce((number, part) => number * 256 + Number(part), 0);
 const textOf = (number: number) => [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join('.');
@@ -248,7 +250,7 @@ describe('attack URLs', () => {
       },
     });
     const error = await new Promise<Error | null>((resolve) =>
-      connect({ hostname, protocol, port }, (...[failure]) => resolve(failure)),
+      connect({ hostname, protocol, port }, (...[failure]) => resolve(failure), NEVER),
     );
     expect(dialled).toEqual([]);
     expect(error).toMatchObject({ code: expect.stringMatching(/^(ADDRESS_REFUSED|HTTP_DNS)$/) });
@@ -270,7 +272,11 @@ describe('the connection', () => {
     });
     const open = (hostname: string) =>
       new Promise((resolve) =>
-        connect({ hostname, protocol: 'https:', port: '443' }, (error, socket) => resolve(error ?? socket)),
+        connect(
+          { hostname, protocol: 'https:', port: '443' },
+          (error, socket) => resolve(error ?? socket),
+          NEVER,
+        ),
       );
     return { dialled, open };
   };
@@ -317,11 +323,58 @@ describe('the resolver', () => {
     expect(asked).toBe(2);
   });
 
-  it('does not let names that are not answered hold up another', async () => {
-    const resolver = new AddressResolver((name) =>
-      name === 'fast.example' ? Promise.resolve(['1.1.1.1']) : new Promise(() => undefined),
+  it('does not let names that no server answers hold up another', async () => {
+    const server = await nameServer((name, type) =>
+      name !== 'fast.example' ? null : type === 1 ? [127, 0, 0, 9] : [],
     );
-    for (let i = 0; i < 50; i++) void resolver.resolve(`slow-${i}.example`);
-    expect(await resolver.resolve('fast.example')).toEqual(['1.1.1.1']);
+    const resolver = new AddressResolver(askNameServers([`127.0.0.1:${server}`]));
+    const slow = Array.from({ length: 50 }, (_, i) =>
+      resolver.resolve(`slow-${i}.example`).catch(() => null),
+    );
+    const began = performance.now();
+    expect(await resolver.resolve('fast.example')).toEqual(['127.0.0.9']);
+    // Four of them would hold up `dns.lookup` until they have failed, after many seconds.
+    expect(performance.now() - began).toBeLessThan(1_500);
+    expect(await Promise.race([Promise.all(slow), 'nobody'])).toBe('nobody');
   });
 });
+
+/** A name server on loopback: the address of a name, none, or silence. */
+async function nameServer(
+  addressOf: (name: string, type: number) => readonly number[] | null,
+): Promise<number> {
+  const socket = createSocket('udp4');
+  socket.on('message', (question, { port }) => {
+    const labels: string[] = [];
+    let at = 12;
+    for (let length = question[at]!; length > 0; length = question[at]!) {
+      labels.push(question.toString('latin1', at + 1, at + 1 + length));
+      at += 1 + length;
+    }
+    const address = addressOf(labels.join('.').toLowerCase(), question.readUInt16BE(at + 1));
+    if (address === null) return;
+    const header = Buffer.from([
+      question[0]!,
+      question[1]!,
+      0x81,
+      0x80,
+      0,
+      1,
+      0,
+      address.length / 4,
+      0,
+      0,
+      0,
+      0,
+    ]);
+    const record = address.length === 0 ? [] : [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, ...address];
+    socket.send(
+      Buffer.concat([header, question.subarray(12, at + 5), Buffer.from(record)]),
+      port,
+      '127.0.0.1',
+    );
+  });
+  await new Promise<void>((resolve) => socket.bind(0, '127.0.0.1', resolve));
+  onTestFinished(() => void socket.close());
+  return socket.address().port;
+}

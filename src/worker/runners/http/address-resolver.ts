@@ -43,13 +43,30 @@ export class AddressResolver {
   }
 }
 
-function askNameServers(): LookUp {
+/** Asks the name servers of the system, or those that are given as addresses with a port. */
+export function askNameServers(servers?: readonly string[]): LookUp {
   const resolver = new dns.Resolver({ timeout: TRY_MS, tries: TRIES });
+  if (servers) resolver.setServers(servers);
   return async (host) => {
     const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
     const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     const [first] = answers;
     if (found.length > 0 || first.status === 'fulfilled') return found;
-    throw noAnswer('HTTP_DNS', `The name ${host} could not be resolved: ${messageOf(first.reason)}.`);
+    throw noAnswer('HTTP_DNS', `The name ${host} could not be resolved: ${whyNot(first.reason)}.`);
   };
+}
+
+/** What the codes of the resolver mean that are met most often; its messages name its own functions. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'there is no such name',
+  ENODATA: 'it has no address',
+  ESERVFAIL: 'the name server failed',
+  EREFUSED: 'the name server refused to answer',
+  ETIMEOUT: 'no name server answered in time',
+  ECONNREFUSED: 'no name server can be reached',
+};
+
+function whyNot(reason: unknown): string {
+  const { code } = reason as { readonly code?: string };
+  return (code === undefined ? undefined : REASONS[code]) ?? code ?? messageOf(reason);
 }

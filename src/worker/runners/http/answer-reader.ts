@@ -21,11 +21,14 @@ export type BodyLimit = (statusCode: number, headers: IncomingHttpHeaders) => nu
 interface AnswerListener {
   onAnswer(answer: CallAnswer): void;
   onFailure(error: unknown): void;
+  /** The call was given up before it was sent. */
+  onUnsent(): void;
   /** The connection has nothing to do with the call any more. */
   onOver(): void;
 }
 
-const NOTHING: ReadBody = { bytes: Buffer.alloc(0), isCut: false };
+const EMPTY = Buffer.alloc(0);
+const NOTHING: ReadBody = { bytes: EMPTY, isCut: false };
 const UNWANTED = new Error('The rest of the answer is not wanted.');
 
 /**
@@ -35,7 +38,8 @@ const UNWANTED = new Error('The rest of the answer is not wanted.');
 export class AnswerReader implements Dispatcher.DispatchHandler {
   readonly #limitOf: BodyLimit;
   readonly #listener: AnswerListener;
-  readonly #pieces: Buffer[] = [];
+  /** What has come of the body, and how many bytes of it count. */
+  #bytes: Buffer = EMPTY;
   #controller: Dispatcher.DispatchController | undefined;
   #givenUp: { readonly reason: unknown } | undefined;
   #statusCode = 0;
@@ -52,7 +56,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   giveUp(reason: unknown): void {
     this.#givenUp ??= { reason };
     this.#listener.onFailure(reason);
-    this.#controller?.abort(UNWANTED);
+    if (this.#controller) this.#controller.abort(UNWANTED);
+    else this.#listener.onUnsent();
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -76,8 +81,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
-    this.#pieces.push(piece);
-    this.#length += piece.length;
+    this.#add(piece);
     if (this.#length <= this.#maxBytes) return;
     this.#answer(true);
     controller.abort(UNWANTED);
@@ -93,10 +97,26 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#listener.onOver();
   }
 
+  /**
+   * Most bodies come in one piece, which is kept as it is. Others are copied: a receiver may send a million pieces of one byte, and
+   * each as an object of its own would take a hundred times as much memory.
+   */
+  #add(piece: Buffer): void {
+    const length = this.#length + piece.length;
+    if (this.#length === 0) this.#bytes = piece;
+    else {
+      if (length > this.#bytes.length) {
+        const larger = Buffer.allocUnsafe(Math.max(length, 2 * this.#length));
+        this.#bytes.copy(larger, 0, 0, this.#length);
+        this.#bytes = larger;
+      }
+      piece.copy(this.#bytes, this.#length);
+    }
+    this.#length = length;
+  }
+
   #answer(isCut: boolean): void {
-    const [first, second] = this.#pieces;
-    const bytes = second === undefined ? (first ?? NOTHING.bytes) : Buffer.concat(this.#pieces);
-    const body = { bytes: isCut ? bytes.subarray(0, this.#maxBytes) : bytes, isCut };
+    const body = { bytes: this.#bytes.subarray(0, isCut ? this.#maxBytes : this.#length), isCut };
     this.#listener.onAnswer({ statusCode: this.#statusCode, headers: this.#headers, body });
   }
 }

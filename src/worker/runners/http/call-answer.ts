@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { CallResult } from '../../../core/call-result.js';
 import type { CallAnswer, ReadBody } from './answer-reader.js';
 import type { Redaction } from './redaction.js';
@@ -21,12 +22,11 @@ export function mostBodyBytes(maxResultBytes: number): number {
 
 /** The result that is kept of an answer; never larger than `maxResultBytes` as JSON. */
 export function resultOfAnswer(answer: CallAnswer, redaction: Redaction, maxResultBytes: number): CallResult {
-  const headers = Object.fromEntries(
-    KEPT_HEADERS.flatMap((name) => {
-      const value = headerOf(answer, name);
-      return value === undefined ? [] : [[name, redaction.text(value).slice(0, LONGEST_HEADER)]];
-    }),
-  );
+  const headers: Record<string, string> = {};
+  for (const name of KEPT_HEADERS) {
+    const value = headerOf(answer, name);
+    if (value !== undefined) headers[name] = redaction.text(value).slice(0, LONGEST_HEADER);
+  }
   const kept = keptBody(answer, redaction, mostBodyBytes(maxResultBytes));
   return { status: answer.statusCode, headers, ...kept };
 }
@@ -45,10 +45,11 @@ function keptBody(
   const isText =
     type === '' || isJson || /^text\/|^application\/(xml|x-www-form-urlencoded)\b|\+xml\b/i.test(type);
   if (text === null || !isText) {
-    const said = headerOf(answer, 'content-length');
-    const size = !isCut ? bytes.length : said === undefined ? null : Number(said);
+    const length = headerOf(answer, 'content-length');
+    const size = !isCut ? bytes.length : length === undefined ? null : Number(length);
     const encoding = isPlain ? '' : ` (${headerOf(answer, 'content-encoding')})`;
-    return { body: null, omitted: { type: `${type}${encoding}`.slice(0, LONGEST_HEADER), bytes: size } };
+    const said = redaction.text(`${type}${encoding}`).slice(0, LONGEST_HEADER);
+    return { body: null, omitted: { type: said, bytes: size } };
   }
   if (isJson && !isCut) {
     const json = jsonOf(text, redaction, maxBytes);
@@ -61,10 +62,15 @@ function keptBody(
   return { body: fitting, ...((isCut || fitting !== safe) && { cut: true }) };
 }
 
+/** By how much JSON may grow when it is parsed and written again: `1e20` has 21 digits. */
+const MOST_GROWTH = 6;
+
 function jsonOf(text: string, redaction: Redaction, maxBytes: number): { readonly body: unknown } | null {
   try {
     const parsed: unknown = JSON.parse(text);
-    const body = redaction.isNeeded(text) ? redaction.json(parsed) : parsed;
+    const isRedacted = redaction.isNeeded(text);
+    const body = isRedacted ? redaction.json(parsed) : parsed;
+    if (!isRedacted && text.length * MOST_GROWTH <= maxBytes) return { body };
     return Buffer.byteLength(JSON.stringify(body)) <= maxBytes ? { body } : null;
   } catch {
     return null;
@@ -73,11 +79,18 @@ function jsonOf(text: string, redaction: Redaction, maxBytes: number): { readonl
 
 /** Null if the bytes are no UTF-8. A character that was cut at the end is left out. */
 function textOf(bytes: Buffer, isCut: boolean): string | null {
+  // A decoder costs more than all else that is done with a small answer, and is needed only for what was cut.
+  if (!isCut && !startsWithMark(bytes)) return isUtf8(bytes) ? bytes.toString('utf8') : null;
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: isCut });
   } catch {
     return null;
   }
+}
+
+/** Whether a byte order mark comes first, which is no part of the text. */
+function startsWithMark(bytes: Buffer): boolean {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
 }
 
 /** The longest beginning that fits as JSON, or nearly so. */

@@ -1,3 +1,5 @@
+import { MAX_TIMER_MS } from '../../../core/clock.js';
+
 /** What a call is waiting for. */
 type Phase = 'secrets' | 'turn' | 'answer';
 
@@ -24,10 +26,13 @@ export class CallDeadline {
     outer: AbortSignal,
   ) {
     this.#outer = outer;
-    this.#timer = setTimeout(() => {
-      this.#isOver = !this.#isEnded;
-      this.#end(new Error('The time of the call is up.'));
-    }, ms);
+    this.#timer = setTimeout(
+      () => {
+        this.#isOver = !this.#isEnded;
+        this.#end(new Error('The time of the call is up.'));
+      },
+      Math.min(ms, MAX_TIMER_MS),
+    );
     if (outer.aborted) this.#stop();
     else outer.addEventListener('abort', this.#stop);
   }

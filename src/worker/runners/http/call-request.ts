@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto';
-import { isWithoutBody, withSecrets } from '../../../core/http-target.js';
+import { filledBody, isWithoutBody } from '../../../core/http-target.js';
 import type { HttpTarget, SecretReference } from '../../../core/job.js';
 import { TRACEPARENT } from '../../../core/trace-context.js';
 import { VERSION } from '../../../core/version.js';
@@ -23,6 +23,8 @@ export interface CallRequest {
 
 /** What a call is made of beside its target. */
 export interface CallParts {
+  /** That of the target. */
+  readonly url: URL;
   readonly assignment: Assignment;
   readonly secrets: SecretsAnswer;
   /** Where the receiver reports; undefined if nobody knows. */
@@ -36,6 +38,9 @@ export interface CallParts {
 /** Headers that a browser would not send on to another origin either. */
 const CREDENTIALS: readonly string[] = ['authorization', 'cookie'];
 const TOKEN = 'punctual-token';
+/** The headers of every call that are for its origin alone. */
+const OWN: readonly string[] = [...CREDENTIALS, TOKEN, WEBHOOK_ID, WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE];
+const OWN_ALONE: ReadonlySet<string> = new Set(OWN);
 /** A header may hold no control characters, and only characters of one byte. */
 const HEADER_VALUE = /^[\t\u0020-\u007e\u0080-\u00ff]*$/;
 
@@ -44,12 +49,12 @@ export function requestOf(target: HttpTarget, parts: CallParts): CallRequest {
   const { assignment, secrets, now } = parts;
   const method = target.method ?? 'POST';
   const fill = (reference: SecretReference) => filled(reference, secrets);
-  const own = new Set([...CREDENTIALS, TOKEN, WEBHOOK_ID, WEBHOOK_TIMESTAMP, WEBHOOK_SIGNATURE]);
+  const secret: string[] = [];
   const headers: Record<string, string> = { 'user-agent': `punctual/${VERSION}`, accept: '*/*' };
   for (const [name, value] of Object.entries(target.headers ?? {})) {
     const key = name.toLowerCase();
     headers[key] = typeof value === 'string' ? value : fill(value);
-    if (typeof value !== 'string') own.add(key);
+    if (typeof value !== 'string') secret.push(key);
     if (!HEADER_VALUE.test(headers[key])) {
       throw refused('INVALID_CALL', `The value of the header ${key} cannot be sent.`);
     }
@@ -58,43 +63,46 @@ export function requestOf(target: HttpTarget, parts: CallParts): CallRequest {
   const { hasOwnBody, text } = body ?? { hasOwnBody: false, text: null };
   const id = `${assignment.jobId}-${assignment.fence}`;
   const timestamp = Math.floor(now / 1_000);
-  Object.assign(headers, {
-    'accept-encoding': 'identity',
-    'punctual-job-id': assignment.jobId,
-    'punctual-attempt': String(assignment.attempt),
-    'punctual-fence': String(assignment.fence),
-    ...(assignment.receiverToken !== undefined && { [TOKEN]: assignment.receiverToken }),
-    ...(parts.publicUrl !== undefined && { 'punctual-url': parts.publicUrl }),
-    ...(assignment.dueAt !== undefined && { 'punctual-due-at': assignment.dueAt }),
-    [TRACEPARENT]: parts.traceparent ?? newTrace(),
-    [WEBHOOK_ID]: id,
-    [WEBHOOK_TIMESTAMP]: String(timestamp),
-    ...(secrets.signing.length > 0 && {
-      [WEBHOOK_SIGNATURE]: signWebhook({ id, timestamp, body: text ?? '' }, secrets.signing),
-    }),
-  });
-  const url = new URL(target.url);
-  return { url, method, headers, body: text, hasSecretBody: hasOwnBody, ownHeaders: own };
+  headers['accept-encoding'] = 'identity';
+  headers['punctual-job-id'] = assignment.jobId;
+  headers['punctual-attempt'] = String(assignment.attempt);
+  headers['punctual-fence'] = String(assignment.fence);
+  if (assignment.receiverToken !== undefined) headers[TOKEN] = assignment.receiverToken;
+  if (parts.publicUrl !== undefined) headers['punctual-url'] = parts.publicUrl;
+  if (assignment.dueAt !== undefined) headers['punctual-due-at'] = assignment.dueAt;
+  headers[TRACEPARENT] = parts.traceparent ?? newTrace();
+  headers[WEBHOOK_ID] = id;
+  headers[WEBHOOK_TIMESTAMP] = String(timestamp);
+  if (secrets.signing.length > 0) {
+    headers[WEBHOOK_SIGNATURE] = signWebhook({ id, timestamp, body: text ?? '' }, secrets.signing);
+  }
+  const ownHeaders = secret.length === 0 ? OWN_ALONE : new Set([...OWN, ...secret]);
+  return { url: parts.url, method, headers, body: text, hasSecretBody: hasOwnBody, ownHeaders };
 }
 
 /** A text is sent as it is if the target says that it is no JSON; everything else is JSON. */
 function bodyOf(
   target: HttpTarget,
-  { payload }: Assignment,
+  { payload, payloadText, workflow, task }: Assignment,
   headers: Record<string, string>,
   fill: (reference: SecretReference) => string,
 ): { readonly text: string; readonly hasOwnBody: boolean } {
   let isFilled = false;
+  const secret = (reference: SecretReference) => {
+    isFilled = true;
+    return fill(reference);
+  };
+  // The payload of a step that says its target itself is its body with results put in, if it refers to any.
+  const isStep = workflow !== undefined && task === null;
   const value =
     target.body === undefined
       ? payload
-      : withSecrets(target.body, (reference) => {
-          isFilled = true;
-          return fill(reference);
-        });
+      : filledBody(target.body, { secret, ...(isStep && { resolved: { value: payload } }) });
   headers['content-type'] ??= 'application/json';
   const isText = typeof value === 'string' && !/[/+]json\b/i.test(headers['content-type']);
-  return { text: isText ? value : (JSON.stringify(value) ?? 'null'), hasOwnBody: isFilled };
+  if (isText) return { text: value, hasOwnBody: isFilled };
+  const exact = target.body === undefined ? payloadText : undefined;
+  return { text: exact ?? JSON.stringify(value) ?? 'null', hasOwnBody: isFilled };
 }
 
 function filled({ $secret, prefix = '' }: SecretReference, { values }: SecretsAnswer): string {
@@ -120,7 +128,8 @@ function newTrace(): string {
 
 /** What must not be kept of a call: the values of its secrets, and the token. */
 export function redactionOf({ values }: SecretsAnswer, { receiverToken }: Assignment): Redaction {
-  const marks = new Map(Object.entries(values).map(([name, value]) => [value, `[secret ${name}]`]));
+  const marks = new Map<string, string>();
+  for (const name of Object.keys(values)) marks.set(values[name]!, `[secret ${name}]`);
   if (receiverToken !== undefined) marks.set(receiverToken, '[token]');
   return new Redaction(marks);
 }

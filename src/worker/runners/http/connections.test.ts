@@ -63,7 +63,7 @@ it('origins that nothing calls any more are forgotten, and their connections clo
   vi.useFakeTimers();
   const closed: string[] = [];
   const clients = new OriginClients({
-    open: (origin) => ({ destroy: async () => void closed.push(origin) }) as never,
+    open: (origin) => ({ destroyed: false, end: () => void closed.push(origin) }),
     ...{ most: 2, ttlMs: 60_000, now: () => Date.now() },
   });
   const deadline = new CallDeadline(3_600_000, new AbortController().signal);

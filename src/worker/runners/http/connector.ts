@@ -12,6 +12,9 @@ const MOST_ADDRESSES = 3;
 /** Opens a connection to an address; `servername` is the name that its certificate must have. */
 export type Dial = buildConnector.connector;
 
+/** The same for one client, which needs it no longer when the signal aborts. */
+export type Connect = (...parameters: [...Parameters<Dial>, signal: AbortSignal]) => void;
+
 interface ConnectorParts {
   readonly resolver: AddressResolver;
   readonly guard: AddressGuard;
@@ -22,8 +25,8 @@ interface ConnectorParts {
  * How connections of calls are opened: the host is resolved here, every address of it is checked, and one of those that were
  * checked is dialled by its number, so that no second look at the name can lead elsewhere. Literals take the same way.
  */
-export function guardedConnector({ resolver, guard, dial = openDial() }: ConnectorParts): Dial {
-  return (options, callback) => {
+export function guardedConnector({ resolver, guard, dial = openDial() }: ConnectorParts): Connect {
+  return (options, callback, signal) => {
     void (async () => {
       const host = options.hostname.startsWith('[') ? options.hostname.slice(1, -1) : options.hostname;
       const addresses = await resolver.resolve(host);
@@ -31,8 +34,9 @@ export function guardedConnector({ resolver, guard, dial = openDial() }: Connect
       if (bad !== undefined) throw refusedAddress(host, bad);
       let failure: unknown;
       for (const address of addresses.slice(0, MOST_ADDRESSES)) {
+        signal.throwIfAborted();
         try {
-          return await dialOne(dial, { ...options, ...namesOf(host), hostname: address });
+          return await dialOne(dial, { ...options, ...namesOf(host), hostname: address }, signal);
         } catch (error) {
           failure = error;
         }
@@ -58,12 +62,17 @@ function refusedAddress(host: string, address: string): Error {
   );
 }
 
-function dialOne(dial: Dial, options: buildConnector.Options): Promise<Socket> {
+function dialOne(dial: Dial, options: buildConnector.Options, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    dial(options, (...[error, socket]) => {
+    let opening: Socket | undefined;
+    const giveUp = () => opening?.destroy(signal.reason);
+    // The types do not say that it answers with the socket that is being opened.
+    opening = dial(options, (...[error, socket]) => {
+      signal.removeEventListener('abort', giveUp);
       if (error) reject(error);
       else resolve(socket);
-    });
+    }) as unknown as Socket | undefined;
+    signal.addEventListener('abort', giveUp, { once: true });
   });
 }
 

@@ -1,11 +1,18 @@
-import type { Client } from 'undici';
 import type { CallDeadline } from './call-deadline.js';
 
 /** Origins that nothing has called for so long are forgotten. */
 const FORGET_AFTER_MS = 10_000;
 
-interface OriginClientsOptions {
-  readonly open: (origin: string) => Client;
+/** What is kept for the next call to an origin. */
+export interface OriginClient {
+  /** Whether it was ended, and is of no use any more. */
+  readonly destroyed: boolean;
+  /** Ends it at once, with what is under way. */
+  end(): void;
+}
+
+interface OriginClientsOptions<C> {
+  readonly open: (origin: string) => C;
   /** The most calls to one origin at a time. */
   readonly most: number;
   /** How long a client is used. */
@@ -15,20 +22,20 @@ interface OriginClientsOptions {
 }
 
 /** A client that has no other call, until it is given back. */
-export interface Place {
-  readonly client: Client;
+export interface Place<C> {
+  readonly client: C;
   giveBack(): void;
 }
 
-interface KeptClient {
-  readonly client: Client;
+interface KeptClient<C> {
+  readonly client: C;
   readonly openedAt: number;
 }
 
-interface Origin {
+interface Origin<C> {
   inside: number;
   /** Those without a call; the last one was used last, and its connection is the likeliest to be open. */
-  readonly free: KeptClient[];
+  readonly free: KeptClient<C>[];
   /** Calls that wait for a place, in the order of arrival. */
   readonly waiting: Set<() => void>;
   usedAt: number;
@@ -39,18 +46,18 @@ interface Origin {
  * queue when the time of a call is up; so nothing ever waits there. It is no pool of undici because that looks at every one of
  * its connections for each call.
  */
-export class OriginClients {
-  readonly #options: OriginClientsOptions;
-  readonly #origins = new Map<string, Origin>();
-  readonly #all = new Set<Client>();
+export class OriginClients<C extends OriginClient> {
+  readonly #options: OriginClientsOptions<C>;
+  readonly #origins = new Map<string, Origin<C>>();
+  readonly #all = new Set<C>();
   #sweeping: NodeJS.Timeout | undefined;
 
-  constructor(options: OriginClientsOptions) {
+  constructor(options: OriginClientsOptions<C>) {
     this.#options = options;
   }
 
   /** Waits for a place among the calls to an origin; rejects when the call must end. */
-  async enter(name: string, deadline: CallDeadline): Promise<Place> {
+  async enter(name: string, deadline: CallDeadline): Promise<Place<C>> {
     const origin = this.#find(name);
     if (origin.inside < this.#options.most) origin.inside += 1;
     else await turnIn(origin, deadline);
@@ -64,21 +71,22 @@ export class OriginClients {
   }
 
   /** Ends what is under way, too. */
-  async close(): Promise<void> {
+  close(): void {
     clearTimeout(this.#sweeping);
-    await Promise.all(Array.from(this.#all, (client) => client.destroy()));
+    for (const client of this.#all) client.end();
   }
 
-  #find(name: string): Origin {
+  #find(name: string): Origin<C> {
     const known = this.#origins.get(name);
     if (known) return known;
-    const origin = { inside: 0, free: [], waiting: new Set<() => void>(), usedAt: this.#options.now() };
+    const usedAt = this.#options.now();
+    const origin: Origin<C> = { inside: 0, free: [], waiting: new Set(), usedAt };
     this.#origins.set(name, origin);
     this.#sweepLater();
     return origin;
   }
 
-  #clientOf(origin: Origin, name: string): KeptClient {
+  #clientOf(origin: Origin<C>, name: string): KeptClient<C> {
     const { now, ttlMs, open } = this.#options;
     const at = now();
     for (let kept = origin.free.pop(); kept; kept = origin.free.pop()) {
@@ -90,8 +98,9 @@ export class OriginClients {
     return { client, openedAt: at };
   }
 
-  #leave(origin: Origin, kept: KeptClient): void {
-    origin.free.push(kept);
+  #leave(origin: Origin<C>, kept: KeptClient<C>): void {
+    if (kept.client.destroyed) this.#all.delete(kept.client);
+    else origin.free.push(kept);
     origin.usedAt = this.#options.now();
     const [next] = origin.waiting;
     // The place passes to whoever has waited longest.
@@ -117,13 +126,13 @@ export class OriginClients {
     if (this.#origins.size > 0) this.#sweepLater();
   }
 
-  #end({ client }: KeptClient): void {
+  #end({ client }: KeptClient<C>): void {
     this.#all.delete(client);
-    client.destroy().catch(() => undefined);
+    client.end();
   }
 }
 
-function turnIn(origin: Origin, deadline: CallDeadline): Promise<void> {
+function turnIn<C>(origin: Origin<C>, deadline: CallDeadline): Promise<void> {
   return new Promise((resolve, reject) => {
     origin.waiting.add(resolve);
     deadline.listen((reason) => {

@@ -1,0 +1,27 @@
+import { useEffect } from 'preact/hooks';
+import { onEvents } from '../live/live.js';
+import { type PageList, usePageList } from './page-list.js';
+import { useResource } from './resource.js';
+
+interface FreshListOptions<T> {
+  readonly keyOf: (row: T) => string;
+  /** Events after which rows may have come or gone. */
+  readonly events: readonly string[];
+  /** How often the figures of the first rows are read again, because they change without events. */
+  readonly everyMs: number;
+}
+
+const LIMIT = 100;
+
+/** A list whose figures stay fresh while somebody looks: those of the first page, and the others when they are read. */
+export function useFreshList<T>(path: string, { keyOf, events, everyMs }: FreshListOptions<T>): PageList<T> {
+  const list = usePageList<T>(path, LIMIT);
+  useEffect(() => onEvents(events, () => void list.restart()), [list, events.join()]);
+  const first = useResource<{ readonly data: readonly T[] }>(`${path}?limit=${LIMIT}`, { everyMs });
+  const rows = first.data.value?.data;
+  useEffect(() => {
+    const fresh = new Map(rows?.map((row) => [keyOf(row), row]));
+    if (fresh.size > 0) list.update((row) => fresh.get(keyOf(row)) ?? row);
+  }, [rows, list]);
+  return list;
+}

@@ -1,0 +1,133 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { KeyView } from '../../src/core/access.js';
+import type { SecretView } from '../../src/core/secret.js';
+import type { TenantView } from '../../src/core/wire.js';
+import { TestNode } from '../node-for-tests.js';
+import { expectAccessible } from './accessibility.js';
+import { Visit } from './visit.js';
+
+/** What the browser says about a form that the API refuses. */
+const REFUSED = /status of 422/;
+
+let node: TestNode;
+
+beforeAll(async () => {
+  node = await TestNode.start({ settings: { secretKey: Buffer.alloc(32, 7).toString('base64') } });
+});
+afterAll(() => node.stop());
+
+const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
+
+it('a tenant is made with quotas, changed, and looked at', async () => {
+  const visit = await Visit.begin(node, { path: '/tenants' });
+  visit.expects(REFUSED);
+  const { page } = visit;
+  await page.getByRole('button', { name: 'New tenant' }).click();
+  await page.getByLabel('Id').fill('acme');
+  await page.getByLabel('Live jobs').fill('-3');
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('alert').waitFor();
+  await page.getByLabel('Live jobs').fill('1000');
+  await page.getByRole('button', { name: 'Create' }).click();
+  await row(page, 'acme').getByText('Live jobs 1,000').waitFor();
+  await row(page, 'acme').getByRole('button', { name: 'Limits' }).click();
+  await expectAccessible(page);
+  await page.getByLabel('Weight').fill('3');
+  await page.getByRole('button', { name: 'Set limits' }).click();
+  const tenant = () => node.get<TenantView>('GET', '/v1/tenants/acme');
+  await expect.poll(async () => (await tenant()).weight).toBe(3);
+  expect((await tenant()).quotas).toMatchObject({ liveJobs: 1_000, schedules: null });
+
+  await node.get('POST', '/v1/jobs', { tenant: 'acme', body: { task: 'x', queue: 'of-acme' } });
+  await row(page, 'acme').getByRole('button', { name: 'Look at it' }).click();
+  await page.getByRole('heading', { name: 'Home' }).waitFor();
+  await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: 'Queues' }).click();
+  await row(page, 'of-acme').waitFor();
+});
+
+it('a key is made with the rights that were chosen, shown once, rotated and revoked', async () => {
+  const { page } = await Visit.begin(node, { path: '/keys' });
+  await page.getByRole('button', { name: 'New key' }).click();
+  await page.getByLabel('Name').fill('shop <i>1</i>');
+  await page.getByLabel('submit').check();
+  await page.getByLabel('Only these queues').fill('mail, post');
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'Create' }).click();
+  const shown = page.getByRole('dialog').locator('code');
+  const key = (await shown.textContent()) ?? '';
+  expect((await node.ask('GET', '/v1/session', { key })).body).toMatchObject({
+    scopes: ['read', 'submit'],
+    queues: ['mail', 'post'],
+  });
+  await page.getByRole('button', { name: 'I have it' }).click();
+  expect(await page.content()).not.toContain(key);
+
+  await row(page, 'shop <i>1</i>').getByRole('button', { name: 'Rotate' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+  const next = (await shown.textContent()) ?? '';
+  expect(next).not.toBe(key);
+  await page.getByRole('button', { name: 'I have it' }).click();
+  await expect.poll(() => row(page, 'shop').count()).toBe(2);
+
+  const { data } = await node.get<{ data: KeyView[] }>('GET', '/v1/keys');
+  const kept = data.filter(({ name }) => name.startsWith('shop')).length;
+  await row(page, 'shop').first().getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await expect.poll(() => row(page, 'shop').count()).toBe(kept - 1);
+  await expectAccessible(page);
+});
+
+it('a secret is set and changed, and its value is nowhere in the page or its commands', async () => {
+  const { page } = await Visit.begin(node, { path: '/secrets' });
+  await page.getByRole('button', { name: 'New secret' }).click();
+  await page.getByLabel('Name').fill('stripe');
+  await page.getByLabel('Value').fill('sk_live_4242');
+  await page.getByLabel('Origins that it may go to').fill('https://api.example.com');
+  await page.getByRole('button', { name: 'Copy as a command' }).last().click();
+  expect(await page.content()).not.toContain('sk_live_4242');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Set', exact: true }).click();
+  await row(page, 'stripe').getByText('https://api.example.com').waitFor();
+  await row(page, 'stripe').getByRole('button', { name: 'New value' }).click();
+  await page.getByLabel('Value').fill('sk_live_5353');
+  await page.getByRole('button', { name: 'Set', exact: true }).click();
+  const secrets = () => node.get<{ data: SecretView[] }>('GET', '/v1/secrets');
+  await expect.poll(async () => (await secrets()).data).toMatchObject([{ name: 'stripe', version: 2 }]);
+  expect(await page.content()).not.toContain('sk_live_5353');
+  await expectAccessible(page);
+
+  const signing = page.getByRole('region', { name: 'Signing secrets' });
+  await signing.getByRole('button', { name: 'Rotate' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
+  expect(await page.getByRole('dialog').locator('code').textContent()).toMatch(/^whsec_/);
+  await page.getByRole('button', { name: 'I have it' }).click();
+  await signing.getByText('the newest').waitFor();
+
+  await row(page, 'stripe').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('heading', { name: 'No secrets' }).waitFor();
+  expect((await secrets()).data).toEqual([]);
+});
+
+it('the audit is narrowed by the address, and an entry shows what it changed', async () => {
+  await node.get('PATCH', '/v1/queues/audited', { body: { weight: 4 } });
+  await node.get('POST', '/v1/queues/audited/pause');
+  const visit = await Visit.begin(node, { path: '/audit?subject=audited' });
+  visit.expects(REFUSED);
+  const { page } = visit;
+  await row(page, 'queue.pause').waitFor();
+  await row(page, 'queue.change').waitFor();
+  await page.getByLabel('Action').fill('queue.change');
+  await page.getByLabel('Action').press('Tab');
+  await expect.poll(() => row(page, 'queue.pause').count()).toBe(0);
+  expect(new URL(page.url()).searchParams.get('action')).toBe('queue.change');
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'queue.change' }).click();
+  await page.getByRole('region', { name: 'After' }).getByText('weight').waitFor();
+  await expectAccessible(page);
+  await page.keyboard.press('Escape');
+  await page.getByLabel('Action').fill('no.such');
+  await page.getByLabel('Action').press('Tab');
+  await page.getByRole('alert').first().waitFor();
+});
