@@ -8,9 +8,9 @@ const QUIET = { PUNCTUAL_LOG_LEVEL: 'silent' };
 
 /**
  * A process runs one file after another and keeps the modules that it has loaded. To load them anew for each file would take
- * longer than half of the tests. What a module remembers therefore outlives a file; a file that needs it fresh resets it.
+ * longer than half of the tests. What a module remembers therefore outlives a file.
  */
-const SHARED = { pool: 'forks', isolate: false } as const;
+const SHARED = { pool: 'forks', isolate: false, setupFiles: ['test/fresh-ids.ts'] } as const;
 
 /** Tests that replace modules or weigh the memory of their process: each of them has a process of its own. */
 const APART = ['src/api/submitter.test.ts', 'src/cli/command-log.test.ts', 'src/host/heap-pace.test.ts'];
