@@ -98,10 +98,12 @@ export class WorkflowLoad {
       const refersTo = runIf === 'all-succeeded' && random.next() < 0.5 ? (after[0] ?? null) : null;
       return { name, n: orders[index]!.n, after, runIf, refersTo };
     });
+    const onFailure = random.next() < 0.6 ? 'continue' : 'stop';
     const ordered: Ordered = {
       ...{ name: `graph-${this.#ordered.length + 1}`, orders, steps },
-      onFailure: random.next() < 0.6 ? 'continue' : 'stop',
-      running: random.pick(['finish', 'cancel']),
+      onFailure,
+      // Nothing is stopped where a failure lets the rest go on.
+      running: onFailure === 'continue' ? 'finish' : random.pick(['finish', 'cancel']),
     };
     this.#ordered.push(ordered);
     return ordered;
