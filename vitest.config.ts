@@ -10,7 +10,7 @@ const QUIET = { PUNCTUAL_LOG_LEVEL: 'silent' };
  * A process runs one file after another and keeps the modules that it has loaded. To load them anew for each file would take
  * longer than half of the tests. What a module remembers therefore outlives a file.
  */
-const SHARED = { pool: 'forks', isolate: false, setupFiles: ['test/fresh-ids.ts'] } as const;
+const SHARED = { pool: 'forks' as const, isolate: false, setupFiles: ['test/fresh-ids.ts'] };
 
 /** Tests that replace modules or weigh the memory of their process: each of them has a process of its own. */
 const APART = ['src/api/submitter.test.ts', 'src/cli/command-log.test.ts', 'src/host/heap-pace.test.ts'];
@@ -59,8 +59,7 @@ export default defineConfig({
           globalSetup: ['test/postgres-for-tests.ts'],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          // A process for each file: ids never go back in a process, and tests here move the clock.
-          pool: 'forks',
+          ...SHARED,
           // These tests wait more than they compute, so more of them run side by side than there are cores.
           maxWorkers: 3,
           sequence: { groupOrder: 1 },
