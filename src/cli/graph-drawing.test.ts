@@ -48,9 +48,12 @@ function edgesIn(picture: string, steps: readonly DrawnStep[]): string[] {
   const rows = picture.split('\n').map((line) => [...line]);
   const nameAt = (row: number, column: number): string | null => {
     const text = (rows[row] ?? []).join('');
-    const label = steps.find(({ name }) => {
+    const label = steps.find(({ name, after }) => {
       const at = text.search(new RegExp(`◌ ${name}(?![A-Za-z0-9])`));
-      return at >= 0 && column >= at && column < at + name.length + 2;
+      if (at < 0 || column < at) return false;
+      // A short name with many parents has room beside it for their lines.
+      const room = text.slice(at + name.length + 2, column + 1);
+      return column < at + Math.max(name.length + 2, after.length) && room.trim() === '';
     });
     return label?.name ?? null;
   };

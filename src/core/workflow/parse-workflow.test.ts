@@ -158,6 +158,14 @@ describe('what says nothing', () => {
     expect(readWorkflowForm({ ...form, running: 'finish' })).toMatchObject({ running: 'finish' });
   });
 
+  it('is refused in a workflow that is a step, too', async () => {
+    const jobs = { outer: { workflow: { jobs: { a: { task: 'a' } }, running: 'cancel' } } };
+    const detail = '"cancel" goes together with "onFailure": "stop" alone';
+    expect(await errorOf(parseWorkflow({ name: 'w', jobs }, CONTEXT))).toMatchObject({
+      errors: [{ pointer: '/jobs/outer/workflow/running', detail }],
+    });
+  });
+
   it('is named by what was probably meant', () => {
     const form = { name: 'w', jobs: { a: { task: 'a' } }, onfailure: 'stop' };
     expect(() => readWorkflowForm(form)).toThrow(

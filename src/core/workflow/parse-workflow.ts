@@ -421,9 +421,9 @@ export async function parseInner(
   given: { readonly input: JsonText | null } | null,
 ): Promise<Omit<ParsedWorkflow, 'name' | 'key'> & { readonly name: string | null }> {
   const value = await readInnerText(text, context);
-  const { name = null, jobs, input: _, ...policies } = validate(InnerEnvelope, value) as InnerForm;
-  const { onFailure = WORKFLOW_DEFAULTS.onFailure, running = WORKFLOW_DEFAULTS.running } = policies;
-  return { name, onFailure, running, steps: await parseSteps(jobs, context, given) };
+  const form = mustStopToCancel(validate(InnerEnvelope, value) as InnerForm);
+  const { name = null, jobs } = form;
+  return { name, ...policiesOf(form), steps: await parseSteps(jobs, context, given) };
 }
 
 /** The value of a workflow that is a step, from its text. */
