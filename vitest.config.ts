@@ -15,6 +15,21 @@ const SHARED = { pool: 'forks' as const, isolate: false, setupFiles: ['test/fres
 /** Tests that replace modules or weigh the memory of their process: each of them has a process of its own. */
 const APART = ['src/api/submitter.test.ts', 'src/cli/command-log.test.ts', 'src/host/heap-pace.test.ts'];
 
+/** The same of tests with a database: the garbage of other files would count as theirs. */
+const APART_WITH_DATABASE = ['test/integration/large-bodies.test.ts'];
+
+/** Tests of nodes, workers and commands with a database. */
+const WITH_DATABASE = {
+  expect: PATIENT,
+  env: QUIET,
+  globalSetup: ['test/postgres-for-tests.ts'],
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
+  // These tests wait more than they compute, so more of them run side by side than there are cores.
+  maxWorkers: 3,
+  sequence: { groupOrder: 1 },
+};
+
 export default defineConfig({
   test: {
     projects: [
@@ -52,17 +67,19 @@ export default defineConfig({
       },
       {
         test: {
-          name: 'integration',
-          expect: PATIENT,
-          env: QUIET,
-          include: ['test/integration/**/*.test.ts'],
-          globalSetup: ['test/postgres-for-tests.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          ...WITH_DATABASE,
           ...SHARED,
-          // These tests wait more than they compute, so more of them run side by side than there are cores.
-          maxWorkers: 3,
-          sequence: { groupOrder: 1 },
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts'],
+          exclude: [...configDefaults.exclude, ...APART_WITH_DATABASE],
+        },
+      },
+      {
+        test: {
+          ...WITH_DATABASE,
+          pool: 'forks',
+          name: 'integration-apart',
+          include: APART_WITH_DATABASE,
         },
       },
       {
