@@ -6,7 +6,7 @@
 /** The check looks at no more of a file than these first bytes. */
 export const ELF_HEAD_BYTES = 65_536;
 
-/** The kinds of processors, as Node names them in `process.arch`, by their number in the header. */
+/** The kinds of processors, in the words of Node, by their number in the header. */
 const MACHINES: ReadonlyMap<number, string> = new Map([
   [62, 'x64'],
   [183, 'arm64'],
