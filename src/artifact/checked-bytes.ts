@@ -27,5 +27,8 @@ export async function* sizedBytes(size: number, pieces: AsyncIterable<Buffer>): 
 }
 
 function wrongSize(size: number, got: string): PunctualError {
-  return new PunctualError('ARTIFACT_SIZE', `${size} bytes were announced, and ${got} came; nothing was stored.`);
+  return new PunctualError(
+    'ARTIFACT_SIZE',
+    `${size} bytes were announced, and ${got} came; nothing was stored.`,
+  );
 }
