@@ -19,7 +19,7 @@ export class WorkerPolls {
    * Waits for work, for at most `waitMs`; at the hand-over it is asked once more whether the request is welcome. A key may
    * claim for a session that another key has opened, and its tokens must not reach further than either of the two.
    */
-  open(
+  async open(
     session: WorkerSession,
     user: SessionUser,
     max: number,
@@ -30,7 +30,11 @@ export class WorkerPolls {
     const { state } = this;
     const limits = withinBoth(session.limits, user.key?.limits ?? null);
     const again = this.reconciler.takeUnacknowledged(session, max);
-    if (again.length > 0) return this.handOverAgain(session, limits, again);
+    if (again.length > 0) {
+      const answer = await this.handOverAgain(session, limits, again);
+      // If all of them have ended meanwhile, the request waits for others: an empty answer would make the worker pause.
+      if (answer.jobs.length > 0 || !state.sessions.has(session.id)) return answer;
+    }
     // An error instead of an empty answer: a worker that is still there should ask elsewhere.
     signal?.throwIfAborted();
     return new Promise((resolve, reject) => {

@@ -18,8 +18,6 @@ interface ShardLeaderParts {
   readonly optionsFor: (term: Term) => DispatcherOptions;
   /** Told whenever another leader may be there than before. */
   readonly leaderNews: News;
-  /** Called when everything is loaded, and so requests can be served. */
-  readonly onReady: () => void;
 }
 
 /** The leader of a shard as this node knows it: its own dispatcher, one for each of its terms, or the node that leads. */
@@ -60,7 +58,6 @@ export class ShardLeader {
         if (!term.over) {
           this.dispatcher = dispatcher;
           this.parts.leaderNews.tell();
-          this.parts.onReady();
         }
         await over;
       } catch (error) {

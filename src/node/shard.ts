@@ -253,7 +253,11 @@ export class RunningShard implements Shard {
       ...{ databaseUrl, settingsBy, shard: id, nodeId, log },
       url: () => this.host!.url,
       ttlMs: config.leaseTtl,
-      onTerm: (term) => this.shardLeader.begin(term),
+      onTerm: (term) => {
+        this.shardLeader.begin(term);
+        // What waits at other nodes for a leader comes here while the dispatcher loads, not after their next look.
+        void this.host!.tellOfLease(id);
+      },
       onFollowing: () => this.leaderNews.tell(),
       onReleased: () => this.host!.tellOfLease(id),
       onTime: (now, roundTripMs) => this.databaseClock.sample(now, roundTripMs),
@@ -261,7 +265,7 @@ export class RunningShard implements Shard {
   }
 
   private openLeader(): ShardLeader {
-    const { id, config, log } = this.options;
+    const { config, log } = this.options;
     const { leader, pool, patient } = this.pools;
     return new ShardLeader({
       ...{ log, leadership: this.leadership, leaderNews: this.leaderNews },
@@ -271,8 +275,6 @@ export class RunningShard implements Shard {
         submitTimeoutMs: VISIBLE_WITHIN_MS,
         renounce: (reason, aboveEpoch) => this.leadership.renounce(term, reason, aboveEpoch),
       }),
-      // Whoever waits at another node for a leader need not wait for that node's next look.
-      onReady: () => void this.host!.tellOfLease(id),
     });
   }
 
