@@ -213,6 +213,7 @@ export const TAGS = {
   tasks: 'Definitions: what the jobs of a name run and take by default.',
   schedules: 'When tasks run, and the ledger of what became of it.',
   workflows: 'Graphs of jobs: steps that wait for other steps.',
+  artifacts: 'Programs and files that jobs run, by name and version.',
   tenants: 'Tenants, their shares and limits.',
   events: 'What happens, as it happens.',
   keys: 'Keys, what they may do, and their ends.',

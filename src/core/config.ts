@@ -95,6 +95,18 @@ export const SETTINGS = {
   circuitMaxPause: duration('5m', 'The longest pause of a circuit.', 1),
   maxTasks: integer(10_000, 'Tasks that a tenant may define.', 0),
   maxSecrets: integer(100, 'Secrets that a tenant may have.', 0, 10_000),
+  artifactStore: text(
+    '',
+    'Where the bytes of artifacts are kept: a folder that all nodes share, or s3://bucket/prefix. Default: `artifacts` in the data folder.',
+  ),
+  maxArtifactBytes: setting('integer', 1024 ** 3, 'Largest artifact, in bytes.', {
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+  }),
+  artifactScripts: boolean(false, 'Whether artifacts may be scripts (#!) as well as static programs.'),
+  uploadTime: duration('1h', 'How long the address of an upload can be used.', 1_000),
+  uploadStall: duration('30s', 'How long an upload may send nothing before it is given up.', 50),
+  artifactTimeout: duration('1h', 'How long a job waits for its artifact if it does not say so itself.', 1),
   maxQueues: integer(100_000, 'Queues of a tenant that has no quota of its own for them.', 0),
   maxConnections: integer(10_000, 'Open connections to a node; requests on more of them are refused.', 1),
   keyRate: integer(0, 'Requests of one key in a second at one node, but those of workers; 0 is no limit.', 0),
