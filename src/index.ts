@@ -68,6 +68,7 @@ export type { CallResult } from './core/call-result.js';
 export type { Duration } from './core/duration.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
 export type { EventFilter, EventKind, EventType, PunctualEvent } from './core/events.js';
+export { type ExecProgram, exec } from './core/exec-target.js';
 export type { WorkerGateway } from './core/gateway.js';
 export { type HttpCall, http } from './core/http-target.js';
 export type {
@@ -75,9 +76,11 @@ export type {
   AttemptOutcome,
   Delivery,
   EndError,
+  ExecLimits,
   ExecTarget,
   HandlerTarget,
   HttpTarget,
+  Isolation,
   Job,
   JobError,
   JobPart,

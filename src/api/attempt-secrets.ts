@@ -1,6 +1,6 @@
 import type { AuditAuthor } from '../core/audit.js';
 import { PunctualError } from '../core/errors.js';
-import type { Target } from '../core/job.js';
+import type { ExecTarget, HttpTarget, Target } from '../core/job.js';
 import { IdPath } from '../core/schemas/query.js';
 import { SecretsAnswer, SecretsRequest } from '../core/schemas/worker.js';
 import { originOf, secretNamesIn } from '../core/secret.js';
@@ -58,7 +58,7 @@ export async function resolveSecrets(
   const target = await targetOf(shard, tenant, request);
   const [values, signing] = await Promise.all([
     request.names.length === 0 ? {} : valuesOf(node, shard, tenant, target, request.names),
-    signingValues(node, shard, tenant, author),
+    target.type === 'http' ? signingValues(node, shard, tenant, author) : [],
   ]);
   return { values, signing };
 }
@@ -80,13 +80,13 @@ async function targetOf(
   shard: Shard,
   tenant: string,
   { jobId, fence }: wire.SecretsRequest,
-): Promise<Target & { readonly type: 'http' }> {
+): Promise<HttpTarget | ExecTarget> {
   const text = await readTarget(shard.hot, tenant, jobId);
   if (text === undefined)
     throw new PunctualError('STALE_FENCE', `Fence ${fence} of job ${jobId} does not count any more.`);
   const target = text === null ? null : (JSON.parse(text) as Target);
-  if (target?.type !== 'http')
-    throw forbidden(`The target of job ${jobId} is no call, and needs no secrets.`);
+  if (target === null || target.type === 'handler')
+    throw forbidden(`The target of job ${jobId} is a handler, and needs no secrets.`);
   return target;
 }
 
@@ -94,7 +94,7 @@ async function valuesOf(
   node: NodeContext,
   shard: Shard,
   tenant: string,
-  target: Target & { readonly type: 'http' },
+  target: HttpTarget | ExecTarget,
   names: readonly string[],
 ): Promise<Readonly<Record<string, string>>> {
   const box = mustHaveKey(node);

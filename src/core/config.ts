@@ -77,6 +77,10 @@ export const SETTINGS = {
   publicUrl: text('', 'Address of the nodes that workers tell the receivers of calls, for their reports.'),
   jobTimeout: duration('20m', 'Timeout of a job that names none.', 1),
   maxJobTimeout: duration('20m', 'Longest timeout a job may ask for.', 1),
+  allowCommands: boolean(
+    false,
+    "Accept exec targets that name a command of the workers' machines; on nodes for submissions, on workers for runs.",
+  ),
   maxPayload: integer(256 * 1024, 'Largest payload and result of a job, in bytes.', 1),
   maxError: integer(16 * 1024, 'Largest error of an attempt, in bytes; what is longer is cut.', 256),
   maxLog: integer(1024 * 1024, 'Log kept per job, in bytes.', 0),

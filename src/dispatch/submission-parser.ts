@@ -235,5 +235,5 @@ function placeholder(runAt: number): ParsedSubmission {
 
 const PLACEHOLDER: ParsedSubmission = parseSubmission(
   { task: 'invalid' },
-  { now: 0, maxPayload: 1024, maxDepth: 8, jobTimeout: 1, maxJobTimeout: 1 },
+  { now: 0, maxPayload: 1024, maxDepth: 8, jobTimeout: 1, maxJobTimeout: 1, allowCommands: false },
 );

@@ -38,7 +38,7 @@ export const OTHER_ID = '01890a5d-ac96-774b-bcce-b302099a8058';
 /** What submissions and schedules are parsed with. */
 const CONTEXT = {
   ...{ now: 0, createdAt: 0, maxPayload: Number.MAX_SAFE_INTEGER, maxDepth: 16 },
-  ...{ jobTimeout: 60_000, maxJobTimeout: 3_600_000 },
+  ...{ jobTimeout: 60_000, maxJobTimeout: 3_600_000, allowCommands: false },
 };
 
 /** Checks what a preview asks for, like the real one. */
