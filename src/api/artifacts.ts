@@ -49,7 +49,9 @@ export const artifactRoutes: readonly Route[] = [
       mustReachArtifacts(caller);
       if ((body.name === undefined) !== (body.version === undefined)) {
         const missing = body.name === undefined ? 'name' : 'version';
-        throw invalid([{ pointer: `/${missing}`, detail: 'name and version go together: give both or neither' }]);
+        throw invalid([
+          { pointer: `/${missing}`, detail: 'name and version go together: give both or neither' },
+        ]);
       }
       const { maxArtifactBytes, uploadTime } = node.config;
       if (body.size > maxArtifactBytes)

@@ -11,7 +11,8 @@ export class Transfers {
   /** Takes room for one transfer; answers with what gives it back. */
   begin(tenant: string): () => void {
     if (!this.room.tryTake(tenant)) {
-      const detail = 'This node serves as many up- and downloads as it can; ask another one, or try again shortly.';
+      const detail =
+        'This node serves as many up- and downloads as it can; ask another one, or try again shortly.';
       throw new PunctualError('TOO_BUSY', detail, { retryAfter: 1 });
     }
     let isOpen = true;

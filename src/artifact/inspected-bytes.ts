@@ -24,7 +24,7 @@ export function inspect(head: Buffer, size: number, { runnable, scripts }: Artif
   const isScript = head.length > 2 && head[0] === 0x23 && head[1] === 0x21;
   if (isScript && (scripts || !runnable)) return { kind: 'script', machine: null };
   if (!runnable) return { kind: 'file', machine: null };
-  const allowed = isScript ? '; this server takes no scripts (PUNCTUAL_ARTIFACT_SCRIPTS)' : '';
+  const allowed = isScript ? '; this server takes no scripts (PUNCTUAL_ALLOW_SCRIPTS)' : '';
   throw new PunctualError('ARTIFACT_NOT_RUNNABLE', `The artifact cannot be run: ${elf.why}${allowed}.`, {
     hint: 'Link it statically for Linux, e.g. CGO_ENABLED=0 for Go, or a musl target for Rust. For data: `"runnable": false`.',
   });

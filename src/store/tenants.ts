@@ -111,7 +111,8 @@ export async function changeTenant(
 }
 
 function quotaValues(quotas: Quotas): (number | null)[] {
-  const { liveJobs, laterJobs, schedules, queues, submissionsPerSecond, payloadBytes, artifactBytes } = quotas;
+  const { liveJobs, laterJobs, schedules, queues, submissionsPerSecond, payloadBytes, artifactBytes } =
+    quotas;
   return [liveJobs, laterJobs, schedules, queues, submissionsPerSecond, payloadBytes, artifactBytes];
 }
 

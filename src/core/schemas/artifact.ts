@@ -3,7 +3,7 @@ import { ARTIFACT_KINDS, ARTIFACT_STATES, VERSION_FORM, VERSION_PATTERN } from '
 import { NAME_FORM, NAME_PATTERN } from '../job.js';
 import { isUuid } from '../uuid.js';
 import { defaulted, nullable, page, strict } from './object.js';
-import { Id, Name } from './text.js';
+import { Fence, Id, Name } from './text.js';
 
 const Time = Type.String({ format: 'date-time' });
 
@@ -121,6 +121,21 @@ export const ArtifactQuery = strict({
   limit: defaulted(Type.Integer({ minimum: 1, maximum: 1_000, default: 100 })),
   after: Type.Optional(Id),
 });
+
+/** What a job left, by its name: a path below the folder `output`. */
+export const OutputPath = strict({
+  id: Id,
+  name: Type.Refine(
+    Type.String({
+      pattern: '^[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]{1,255}$',
+      'x-expected': 'a path below the folder `output`, of at most 255 characters',
+    }),
+    (text) => text.split('/').every((part) => part !== '' && part !== '.' && part !== '..'),
+  ),
+});
+
+/** The attempt that leaves something, where no token says it. */
+export const OutputQuery = strict({ fence: Type.Optional(Fence) });
 
 /** The signature of an address. */
 export const SignedQuery = strict({
