@@ -4,9 +4,9 @@ import type { ExecTarget, HttpTarget, Target } from '../core/job.js';
 import { IdPath } from '../core/schemas/query.js';
 import { SecretsAnswer, SecretsRequest } from '../core/schemas/worker.js';
 import { originOf, secretNamesIn } from '../core/secret.js';
-import { verifyAttemptToken } from '../core/tokens.js';
 import type * as wire from '../core/wire.js';
 import { readSealedSecrets, readTarget } from '../store/secrets.js';
+import { mustBeItsToken } from './attempt-token.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { forbidden } from './restrictions.js';
@@ -61,19 +61,6 @@ export async function resolveSecrets(
     target.type === 'http' ? signingValues(node, shard, tenant, author) : [],
   ]);
   return { values, signing };
-}
-
-/** The receiver of a call has a token, too; it is signed for another purpose, and is refused here. */
-function mustBeItsToken(
-  { secret }: NodeContext,
-  { clock }: Shard,
-  tenant: string,
-  { token, jobId, fence }: wire.SecretsRequest,
-): void {
-  if (token === undefined) return;
-  const claims = verifyAttemptToken(secret, token, clock.now());
-  const isItsOwn = claims?.tenant === tenant && claims.jobId === jobId && claims.fence === fence;
-  if (!isItsOwn) throw forbidden('The token is not that of the attempt.');
 }
 
 async function targetOf(

@@ -85,6 +85,7 @@ export class DirectTransport implements Transport {
   }
 
   private async inject<T>(method: Method, path: string, options: RequestOptions): Promise<T> {
+    const { bytes } = options;
     const answer = await this.node.server.inject({
       method,
       url: path,
@@ -92,8 +93,10 @@ export class DirectTransport implements Transport {
         authorization: `Bearer ${this.node.localKey}`,
         'punctual-tenant': this.caller.tenant,
         ...(options.body !== undefined && { 'content-type': 'application/json' }),
+        ...(bytes && { 'content-type': 'application/octet-stream', 'content-length': String(bytes.size) }),
         ...options.headers,
       },
+      ...(bytes && { payload: bytes.stream }),
       ...(options.body !== undefined && { payload: JSON.stringify(options.body) }),
       ...(options.signal && { signal: options.signal }),
     });

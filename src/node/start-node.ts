@@ -12,6 +12,8 @@ import { KeyRates } from '../api/key-rates.js';
 import { Refusals } from '../api/refusals.js';
 import { ROUTES } from '../api/routes.js';
 import { SessionCookie } from '../api/session-cookie.js';
+import { Transfers } from '../api/transfers.js';
+import { openStore } from '../artifact/open-store.js';
 import { Membership } from '../cluster/membership.js';
 import { PeerCaller } from '../cluster/peer-caller.js';
 import { PeerTrust } from '../cluster/peer-trust.js';
@@ -107,6 +109,9 @@ async function assemble(
   const context = nodeContext({
     ...{ nodeId: id, config, loopDelay, authentication, refusals, secret, shards, sessionCookie },
     secretBox: secretBoxOf(config),
+    artifacts: openStore(config),
+    transfers: new Transfers(),
+    ownUrl: () => self.url,
     lookAtNodes: () => membership.look(),
     tellOfKeys: () => {
       authentication.lookAgain();

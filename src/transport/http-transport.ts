@@ -215,7 +215,9 @@ export class HttpTransport implements Transport {
 
   async #ask<T>(node: Node, method: Method, path: string, options: RequestOptions): Promise<T> {
     options.signal?.throwIfAborted();
-    const body = options.bodyText ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+    const { bytes } = options;
+    const json = options.bodyText ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+    const body = bytes?.stream ?? json;
     const limit = new RequestLimit(options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.signal);
     node.open.add(limit);
     try {
@@ -225,7 +227,8 @@ export class HttpTransport implements Transport {
         headers: {
           // A request with its own credential does not act for the tenant of the key.
           ...(options.headers?.authorization === undefined && this.#identity),
-          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(json !== undefined && { 'content-type': 'application/json' }),
+          ...(bytes && { 'content-type': 'application/octet-stream', 'content-length': String(bytes.size) }),
           ...options.headers,
         },
         ...(body !== undefined && { body }),

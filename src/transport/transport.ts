@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import {
   type ErrorCode,
   type ExceededQuota,
@@ -15,6 +16,8 @@ export interface RequestOptions {
   readonly body?: unknown;
   /** JSON text to send instead of `body`. */
   readonly bodyText?: string;
+  /** Bytes to send instead, and how many. */
+  readonly bytes?: { readonly stream: Readable; readonly size: number };
   readonly signal?: AbortSignal;
   /** How long one try may take; default 30 s. */
   readonly timeoutMs?: number;
