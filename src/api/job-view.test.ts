@@ -54,6 +54,7 @@ function row(change: Partial<PlacedRow> = {}): PlacedRow {
     result: null,
     error: null,
     progress: null,
+    execution: null,
     schedule: null,
     occurrence: null,
     workflow: null,

@@ -69,6 +69,8 @@ export interface ExecOptions {
   readonly limits?: ExecLimits;
   /** Whether it runs targets that name a command of this machine; default false. */
   readonly allowCommands?: boolean;
+  /** Whether it runs artifacts that are scripts (#!); default false. */
+  readonly allowScripts?: boolean;
   /** The most bytes of binaries that are kept; default 1 GiB. */
   readonly cacheBytes?: number;
 }
@@ -78,6 +80,7 @@ const EXEC: OptionNames<ExecOptions> = {
   isolation: true,
   limits: true,
   allowCommands: true,
+  allowScripts: true,
   cacheBytes: true,
 };
 
@@ -311,6 +314,7 @@ function resolveExec(given: ExecOptions): ResolvedWorkerOptions['exec'] {
     isolation,
     limits: given.limits ?? {},
     allowCommands: given.allowCommands ?? false,
+    allowScripts: given.allowScripts ?? false,
     cacheBytes,
   };
 }

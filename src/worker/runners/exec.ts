@@ -3,22 +3,26 @@ import { join } from 'node:path';
 import { environmentName } from '../../core/config.js';
 import { PunctualError } from '../../core/errors.js';
 import { secretsOfProgram } from '../../core/exec-target.js';
-import type { Execution } from '../../core/execution.js';
+import { type Execution, withinBounds } from '../../core/execution.js';
 import type { ExecTarget } from '../../core/job.js';
 import { EXEC_ORIGIN } from '../../core/secret.js';
 import { type JobContext, PermanentError } from '../../core/task.js';
 import type { Assignment, SecretsAnswer } from '../../core/wire.js';
 import { monotonic } from '../worker-clock.js';
+import { ArtifactCache, type CachedArtifact } from './exec/artifact-cache.js';
+import { ArtifactSource } from './exec/artifact-source.js';
 import { commandFile } from './exec/command-file.js';
 import { ExecError } from './exec/exec-error.js';
 import type { ProgramListener } from './exec/exec-host-process.js';
 import { ExecHosts } from './exec/exec-hosts.js';
 import type { EndedMessage, StartRequest } from './exec/host/messages.js';
 import { JobFolder } from './exec/job-folder.js';
+import { sendOutputs } from './exec/job-outputs.js';
 import { type Launched, launch, lowerLimits, stricter } from './exec/launch.js';
 import { lookAtMachine, type Machine } from './exec/machine.js';
 import { environmentOf, redactionOf } from './exec/program-environment.js';
 import { executionOf, resultOfProgram } from './exec/program-result.js';
+import { seccompFilter } from './exec/seccomp.js';
 import { WorkFolder } from './exec/work-folder.js';
 import { GatewaySecrets } from './http/call-secrets.js';
 import type { Redaction } from './http/redaction.js';
@@ -36,6 +40,9 @@ interface Ready {
   readonly folder: WorkFolder;
   readonly hosts: ExecHosts;
   readonly secrets: GatewaySecrets;
+  readonly artifacts: ArtifactSource;
+  /** The file with the filter of calls to the kernel; null if there is none for this processor. */
+  readonly filter: string | null;
 }
 
 /** A program that runs. */
@@ -71,9 +78,19 @@ export class ExecRunner implements Runner {
     const hosts = new ExecHosts(machine, folder.path, () => {
       host.onWarning(new PunctualError('INTERNAL', 'The exec host ended, and is started again.'));
     });
-    const secrets = new GatewaySecrets({ gateway, session, now: () => monotonic.now() });
-    this.#ready = { host, machine, folder, hosts, secrets };
-    await hosts.open();
+    const now = () => monotonic.now();
+    const secrets = new GatewaySecrets({ gateway, session, now });
+    const { cacheBytes: maxBytes, allowScripts } = options.exec;
+    const cache = new ArtifactCache({
+      folder: folder.cache,
+      maxBytes,
+      architecture: machine.architecture,
+      allowScripts,
+    });
+    const artifacts = new ArtifactSource({ gateway, session, cache, now });
+    const filter = await folder.keep('seccomp', seccompFilter(machine.architecture));
+    this.#ready = { host, machine, folder, hosts, secrets, artifacts, filter };
+    await Promise.all([cache.open(), hosts.open()]);
   }
 
   async close(): Promise<void> {
@@ -128,9 +145,18 @@ class ProgramRun {
   }
 
   async run(follow: (run: Run) => void): Promise<unknown> {
-    const { assignment, ready, stop } = this;
+    const program = await this.#program();
+    try {
+      return await this.#runProgram(program.path, follow);
+    } finally {
+      program.giveBack();
+    }
+  }
+
+  async #runProgram(file: string, follow: (run: Run) => void): Promise<unknown> {
+    const { assignment, ready } = this;
     const { receiverToken: token, payloadText, payload } = assignment;
-    const [file, secrets] = await Promise.all([this.#file(), this.#secrets()]);
+    const secrets = await this.#secrets();
     this.#throwIfStopped();
     const folder = JobFolder.make({
       path: join(ready.folder.jobs, `${assignment.jobId}-${assignment.fence}`),
@@ -140,12 +166,18 @@ class ProgramRun {
     });
     try {
       const launched = this.#launched(file, folder);
-      stop.execution = launched.execution;
+      this.stop.execution = launched.execution;
       const redaction = redactionOf(secrets, assignment);
       const end = await this.#ended(this.#request(launched, folder, secrets), redaction, follow);
-      stop.execution = redactedExecution(executionOf(launched.execution, end), redaction);
+      const execution = redactedExecution(executionOf(launched.execution, end), redaction);
+      this.stop.execution = withinBounds(execution);
       if (end.isCut) this.context.log.warn('More was printed than is kept; further lines are left out.');
       this.#throwIfStopped();
+      await this.#withSignal((signal) => {
+        const { gateway } = ready.host;
+        const { log } = this.context;
+        return sendOutputs({ gateway, assignment, folder: folder.output, user: this.#user, log, signal });
+      });
       return redactedResult(end, redaction);
     } finally {
       await folder.remove();
@@ -153,16 +185,29 @@ class ProgramRun {
   }
 
   /** The file of the program. */
-  async #file(): Promise<string> {
-    const { target, ready } = this;
+  async #program(): Promise<CachedArtifact> {
+    const { assignment, target, ready } = this;
     if (target.command === undefined) {
-      throw new ExecError('ARTIFACT_NOT_FOUND', `There is no artifact ${target.artifact}.`, {
-        retryable: false,
-      });
+      return this.#withSignal((signal) => ready.artifacts.take(assignment, signal));
     }
-    if (ready.host.options.exec.allowCommands) return commandFile(target.command);
+    if (ready.host.options.exec.allowCommands) {
+      return { path: await commandFile(target.command), giveBack: () => undefined };
+    }
     const detail = `This worker runs no commands; its operator allows them with ${environmentName('allowCommands')}.`;
     throw new ExecError('TARGET_UNAVAILABLE', detail, { retryable: false });
+  }
+
+  /** Does something that ends when the attempt is told to stop. */
+  async #withSignal<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { stop } = this;
+    const told = new AbortController();
+    if (stop.isTold) told.abort(stop.reason);
+    else stop.listen((reason) => told.abort(reason));
+    try {
+      return await work(told.signal);
+    } finally {
+      stop.listen(null);
+    }
   }
 
   async #secrets(): Promise<SecretsAnswer['values']> {
@@ -182,7 +227,7 @@ class ProgramRun {
     const { isolation, limits } = ready.host.options.exec;
     return launch(
       {
-        ...{ file, args: target.args ?? [], folder: folder.path, user: this.#user },
+        ...{ file, args: target.args ?? [], folder: folder.path, user: this.#user, filter: ready.filter },
         needsMachine: target.command !== undefined,
         hidden: [ready.folder.path],
         isolation: stricter(isolation, target.isolation ?? 'none'),
@@ -199,7 +244,13 @@ class ProgramRun {
     const bound = (name: 'memory' | 'disk' | 'output') => (limits[name]?.value as number | undefined) ?? null;
     return {
       ...{ type: 'start', id: `${assignment.jobId}/${assignment.fence}`, argv: launched.argv },
-      ...{ cwd: folder.path, stdin: folder.payload, tree: launched.tree, isWrapped: launched.isWrapped },
+      ...{
+        cwd: folder.path,
+        stdin: folder.payload,
+        tree: launched.tree,
+        isWrapped: launched.isWrapped,
+        filter: launched.filter,
+      },
       env: environmentOf({
         ...{ assignment, target, secrets, folder: launched.folder, workerId: session().workerId },
         url: options.publicUrl ?? urls[0],

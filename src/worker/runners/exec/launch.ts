@@ -26,6 +26,8 @@ export interface Launch {
   readonly limits: ExecLimits;
   /** The user of the attempt; null if it has none of its own. */
   readonly user: number | null;
+  /** The file with the filter of calls to the kernel; null if there is none for this processor. */
+  readonly filter: string | null;
 }
 
 /** A program with everything around it. */
@@ -33,6 +35,8 @@ export interface Launched {
   readonly argv: readonly [string, ...string[]];
   readonly tree: Tree;
   readonly isWrapped: boolean;
+  /** The file that must be open as descriptor 3. */
+  readonly filter: string | null;
   /** Its folder, as the program sees it. */
   readonly folder: string;
   readonly execution: Pick<Execution, 'isolation' | 'notIsolated' | 'limits'>;
@@ -76,7 +80,7 @@ export function launch(program: Launch, machine: Machine): Launched {
       ...args,
     ]);
     const execution = { isolation: 'bubblewrap' as const, limits: report };
-    return { argv, tree, isWrapped: true, folder: inside.folder, execution };
+    return { argv, tree, isWrapped: true, filter: program.filter, folder: inside.folder, execution };
   }
   if (isolation === 'required') throw notIsolated(machine);
   const execution = {
@@ -85,15 +89,36 @@ export function launch(program: Launch, machine: Machine): Launched {
     limits: report,
   };
   if (user !== null)
-    return { argv: words([...bounds, file, ...args]), tree, isWrapped: false, folder, execution };
+    return {
+      argv: words([...bounds, file, ...args]),
+      tree,
+      isWrapped: false,
+      filter: null,
+      folder,
+      execution,
+    };
   const { ownNamespace } = machine;
   if ('use' in ownNamespace) {
     // The shell is the first process of the namespace: signals that such a one sends to itself are ignored.
     const init = [...ownNamespace.use, '/bin/sh', '-c', '"$@"; exit $?', 'sh'];
-    return { argv: words([...bounds, ...init, file, ...args]), tree, isWrapped: true, folder, execution };
+    return {
+      argv: words([...bounds, ...init, file, ...args]),
+      tree,
+      isWrapped: true,
+      filter: null,
+      folder,
+      execution,
+    };
   }
   const group: Tree = { kind: 'group' };
-  return { argv: words([...bounds, file, ...args]), tree: group, isWrapped: false, folder, execution };
+  return {
+    argv: words([...bounds, file, ...args]),
+    tree: group,
+    isWrapped: false,
+    filter: null,
+    folder,
+    execution,
+  };
 }
 
 function words(all: readonly string[]): readonly [string, ...string[]] {
@@ -115,7 +140,7 @@ function notIsolated(machine: Machine): ExecError {
  * hold what is not for it. Its environment is passed on by whoever starts it: `ps` would show what stands among the words.
  */
 function bubblewrapWords(
-  { file, folder, needsMachine, hidden, limits }: Launch,
+  { file, folder, needsMachine, hidden, limits, filter }: Launch,
   inside: { readonly file: string; readonly folder: string },
 ): string[] {
   const apart = ['--unshare-all', '--unshare-user', '--disable-userns', '--die-with-parent', '--new-session'];
@@ -133,7 +158,16 @@ function bubblewrapWords(
       ]
     : ['--ro-bind', file, inside.file, ...empty('/tmp')];
   const own = ['--proc', '/proc', '--dev', '/dev', '--bind', folder, inside.folder, '--chdir', inside.folder];
-  return [...apart, '--cap-drop', 'ALL', ...machine, ...own, ...(needsMachine ? [] : ['--remount-ro', '/'])];
+  const calls = filter === null ? [] : ['--seccomp', '3'];
+  return [
+    ...apart,
+    '--cap-drop',
+    'ALL',
+    ...calls,
+    ...machine,
+    ...own,
+    ...(needsMachine ? [] : ['--remount-ro', '/']),
+  ];
 }
 
 /** Limits of each process, which the kernel keeps. */

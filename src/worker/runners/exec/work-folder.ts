@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { chmod, lstat, mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { createHash, randomUUID } from 'node:crypto';
+import { chmod, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { messageOf, PunctualError } from '../../../core/errors.js';
@@ -33,13 +33,13 @@ export class WorkFolder {
    * as one does that finishes its jobs after its supervisor was killed, it is a temporary one.
    */
   static async open(given: string | null, users: UserRange | null): Promise<WorkFolder> {
-    const path = given === null ? temporaryPath(String(process.pid)) : await reachable(resolve(given), users);
+    const path = given === null ? temporaryPath(randomUUID()) : await reachable(resolve(given), users);
     try {
       return await WorkFolder.#openAt(path, users, given === null);
     } catch (error) {
       if (!(error instanceof FolderInUse)) throw cannotUse(path, error);
     }
-    const other = temporaryPath(`${nameOf(path)}-${process.pid}`);
+    const other = temporaryPath(randomUUID());
     return WorkFolder.#openAt(other, users, true).catch((error) => {
       throw cannotUse(other, error);
     });
@@ -71,6 +71,14 @@ export class WorkFolder {
   /** Downloaded binaries. */
   get cache(): string {
     return join(this.path, 'cache');
+  }
+
+  /** Writes a file that programs need around them; answers with its path, or null if there is nothing to write. */
+  async keep(name: string, bytes: Buffer | null): Promise<string | null> {
+    if (bytes === null) return null;
+    const path = join(this.path, name);
+    await writeFile(path, bytes, { mode: 0o600 });
+    return path;
   }
 
   /** Releases it. */

@@ -21,6 +21,7 @@ const programs = new Map<string, Program>();
 /** The shortest lease of the programs that run. */
 let leaseMs = Number.POSITIVE_INFINITY;
 let stoppedSince: number | null = null;
+let isLeaving = false;
 
 const workerStat = openState();
 closeInherited();
@@ -94,6 +95,7 @@ function hear(message: ToHost): void {
  * below it; where there is no namespace for that, it is done here.
  */
 async function leave(): Promise<void> {
+  isLeaving = true;
   const enough = new Promise((resolve) => setTimeout(resolve, LEAVE_MS));
   const ends = Array.from(programs.values(), (program) => program.endNow());
   await Promise.race([Promise.all(ends), enough]);
@@ -101,6 +103,7 @@ async function leave(): Promise<void> {
 }
 
 function tell(message: FromHost): void {
+  if (isLeaving) return;
   process.stdout.write(`${JSON.stringify(message)}\n`);
 }
 

@@ -22,6 +22,8 @@ export interface StartRequest {
   readonly cwd: string;
   /** The file that the program reads as its stdin. */
   readonly stdin: string;
+  /** The file that whatever stands around the program reads as its descriptor 3; null for none. */
+  readonly filter: string | null;
   readonly tree: Tree;
   /** Whether something stands around the program that must not get the TERM: its first child is signalled instead. */
   readonly isWrapped: boolean;

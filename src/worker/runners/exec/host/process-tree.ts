@@ -14,7 +14,7 @@ const ROUNDS = 5;
 function processesOfUser(uid: number): number[] {
   return allProcesses().filter((pid) => {
     try {
-      return statSync(`/proc/${pid}`).uid === uid && !isZombie(pid);
+      return statSync(`/proc/${pid}`).uid === uid && isAlive(pid);
     } catch {
       return false;
     }
@@ -42,9 +42,9 @@ function statOf(pid: number): readonly string[] | null {
 }
 
 /** What has ended and was not reaped yet runs nothing. */
-function isZombie(pid: number): boolean {
+function isAlive(pid: number): boolean {
   const state = statOf(pid)?.[0];
-  return state === 'Z' || state === 'X';
+  return state !== undefined && state !== 'Z' && state !== 'X';
 }
 
 /** The first child of a process. */
@@ -62,10 +62,9 @@ export function processesOf(tree: Tree, first: number): number[] {
   if (tree.kind === 'user') return processesOfUser(tree.uid);
   if (tree.kind === 'namespace') return descendantsOf(first);
   return allProcesses().filter((pid) => {
-    const fields = statOf(pid);
-    const isLeft = fields !== null && fields[0] !== 'Z' && fields[0] !== 'X';
+    const fields = statOf(pid) ?? [];
     // Its group or its session.
-    return isLeft && (fields[2] === String(first) || fields[3] === String(first));
+    return (fields[2] === String(first) || fields[3] === String(first)) && isAlive(pid);
   });
 }
 
@@ -76,7 +75,7 @@ function descendantsOf(first: number): number[] {
     before = found.size;
     for (const { pid, parent } of parents) if (found.has(parent)) found.add(pid);
   }
-  return [...found].filter((pid) => !isZombie(pid));
+  return [...found].filter(isAlive);
 }
 
 /**

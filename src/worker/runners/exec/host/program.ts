@@ -43,20 +43,20 @@ export class Program {
   }
 
   start(): void {
-    const { id, argv, env, cwd, tree, timeoutMs, graceMs, stdin } = this.#request;
+    const { id, argv, env, cwd, tree, timeoutMs, graceMs, stdin, filter } = this.#request;
     const [file, ...args] = argv;
-    let input: number | null = null;
+    const open: number[] = [];
     try {
-      input = openSync(stdin, 'r');
+      for (const path of [stdin, ...(filter === null ? [] : [filter])]) open.push(openSync(path, 'r'));
       const user = tree.kind === 'user' ? { uid: tree.uid, gid: tree.uid } : {};
       // A session of its own: signals from terminals do not reach it, and its group can be signalled as a whole.
-      const stdio: StdioOptions = [input, 'pipe', 'pipe'];
+      const stdio: StdioOptions = [open[0]!, 'pipe', 'pipe', ...open.slice(1)];
       this.#child = spawn(file, args, { cwd, env, detached: true, stdio, ...user });
     } catch (thrown) {
       this.#failed(thrown as NodeJS.ErrnoException);
       return;
     } finally {
-      if (input !== null) closeSync(input);
+      for (const descriptor of open) closeSync(descriptor);
     }
     const child = this.#child;
     child.on('error', (error) => this.#failed(error));
