@@ -1,5 +1,11 @@
 export { ApiClient, type ApiClientOptions } from './client/api-client.js';
 export {
+  type ArtifactListOptions,
+  Artifacts,
+  type PullOptions,
+  type PushOptions,
+} from './client/artifacts.js';
+export {
   BatchFailedError,
   BatchHandle,
   type BatchListOptions,

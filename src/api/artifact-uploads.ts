@@ -239,6 +239,7 @@ async function finish(
   );
   if (ready) {
     shard.currentLeader()?.noteEntry();
+    await shard.tellArrived();
     return ready;
   }
   // Another upload of the same bytes was faster, or the artifact is not what it was.

@@ -1,6 +1,7 @@
 import { Command, type Help } from 'commander';
 import { painterFor } from '../core/paint.js';
 import { VERSION } from '../core/version.js';
+import { addArtifactCommands } from './artifact-commands.js';
 import { addAuditCommands } from './audit-commands.js';
 import { addBatchCommands } from './batch-commands.js';
 import { exitCodeOf, globalsOf, refuseUnusedGlobals } from './call.js';
@@ -68,6 +69,7 @@ export function buildProgram(cli: Cli): Command {
   addScheduleCommands(program, cli);
   addWorkflowCommands(program, cli);
   addBatchCommands(program, cli);
+  addArtifactCommands(program, cli);
   addQueueCommands(program, cli);
   addOriginCommands(program, cli);
   addClusterCommands(program, cli);

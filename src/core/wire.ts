@@ -332,6 +332,7 @@ export type Gate =
   | 'parents'
   | 'event'
   | 'workflow'
+  | 'artifact'
   | 'due-time'
   | 'hold'
   | 'cluster-paused'

@@ -238,6 +238,12 @@ export class RunningShard implements Shard {
     this.leadership.look();
   }
 
+  async tellArrived(): Promise<void> {
+    const leader = this.currentLeader();
+    if (leader) await leader.hint([], null, { artifacts: true });
+    else this.hints?.send({ jobs: [], startBefore: null, artifacts: true });
+  }
+
   /** Opens the connections of a leader ahead of time: a node that comes to lead has no time for that. */
   async prepareToLead(): Promise<void> {
     const { leader } = this.pools;
@@ -287,10 +293,10 @@ export class RunningShard implements Shard {
       submitKeyed: async (jobs, made, now, keep) => (await this.leader()).keyed.submit(jobs, made, now, keep),
       directStart: async (row, names, isCounted) =>
         (await this.currentLeader()?.submit(row, names, isCounted)) ?? false,
-      hint: async (jobs, startBefore, workflows) => {
+      hint: async (jobs, startBefore, { workflows, awaits: artifacts }) => {
         const leader = this.currentLeader();
-        if (leader) await leader.hint(jobs, startBefore, { workflows });
-        else this.hints?.send({ jobs, startBefore, ...(workflows && { workflows }) });
+        if (leader) await leader.hint(jobs, startBefore, { workflows, artifacts });
+        else this.hints?.send({ jobs, startBefore, artifacts, ...(workflows && { workflows }) });
       },
     });
   }
