@@ -10,6 +10,7 @@ import type { Shard } from '../api/shard.js';
 import { type Asked, SubmissionRates } from '../api/submission-rates.js';
 import { Submitter } from '../api/submitter.js';
 import { TenantQuotas } from '../api/tenant-quotas.js';
+import type { ArtifactStore } from '../artifact/artifact-store.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
 import type { KnownLeader } from '../cluster/leader-elsewhere.js';
@@ -51,6 +52,8 @@ interface ShardOptions {
   readonly nodeId: string;
   readonly config: Config;
   readonly log: Log;
+  /** Where the bytes of artifacts are. */
+  readonly artifacts: ArtifactStore;
   /** Default: the database's clock. */
   readonly clock?: Clock;
   /** Whether to pause dispatch before anybody leads. */
@@ -278,6 +281,7 @@ export class RunningShard implements Shard {
       optionsFor: (term) => ({
         ...{ term, hot: leader, pool, patient, clock: this.clock, config, log, secret: this.host!.secret },
         tasks: this.tasks,
+        artifacts: this.options.artifacts,
         submitTimeoutMs: VISIBLE_WITHIN_MS,
         renounce: (reason, aboveEpoch) => this.leadership.renounce(term, reason, aboveEpoch),
       }),

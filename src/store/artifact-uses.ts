@@ -1,3 +1,5 @@
+import { type ArtifactUse, artifactNamesIn } from '../core/artifact.js';
+import { type ArtifactRow, findNewest } from './artifacts.js';
 import { type Queryable, run, statement } from './database.js';
 
 /** What names artifacts: live jobs by the id, tasks, schedules and definitions by the id, the name or the version. */
@@ -28,29 +30,57 @@ const DEFINITIONS_WITH = statement(
 );
 
 /** Jobs that have not ended and run the artifact. */
-export async function jobsOfArtifact(
-  db: Queryable,
-  tenant: string,
-  id: string,
-  limit: number,
-): Promise<string[]> {
+async function jobsOfArtifact(db: Queryable, tenant: string, id: string, limit: number): Promise<string[]> {
   const rows = await run<{ id: string }>(db, JOBS_OF, [tenant, id, limit]);
   return rows.map((row) => row.id);
 }
 
 /** Something that is defined and may name artifacts, as JSON text. */
-export interface NamingText extends Record<string, unknown> {
+interface NamingText extends Record<string, unknown> {
   readonly kind: 'task' | 'schedule' | 'definition';
   readonly name: string;
   readonly text: string;
 }
 
 /** Those of a tenant, a page at a time, after the given one. */
-export function readNamingTexts(
+function readNamingTexts(
   db: Queryable,
   tenant: string,
   after: Pick<NamingText, 'name'> & { readonly kind: string },
   limit: number,
 ): Promise<NamingText[]> {
   return run(db, DEFINITIONS_WITH, [tenant, after.kind, after.name, limit]);
+}
+
+/** Definitions that one statement reads: a single graph may have a megabyte. */
+const AT_ONCE = 20;
+const BEFORE_ALL = { kind: '', name: '' };
+
+/** What names an artifact: the first `most` of live jobs, tasks, schedules and definitions. */
+export async function usesOf(db: Queryable, row: ArtifactRow, most: number): Promise<ArtifactUse[]> {
+  const { tenant, id } = row;
+  const jobs = await jobsOfArtifact(db, tenant, id, most);
+  const uses: ArtifactUse[] = jobs.map((name) => ({ kind: 'job', name }));
+  const names = await namesOf(db, row);
+  for (let after: Pick<NamingText, 'kind' | 'name'> | typeof BEFORE_ALL = BEFORE_ALL; uses.length < most; ) {
+    const page = await readNamingTexts(db, tenant, after, AT_ONCE);
+    for (const { kind, name, text } of page) {
+      if ([...artifactNamesIn(JSON.parse(text))].some((each) => names.has(each))) uses.push({ kind, name });
+    }
+    const last = page.at(-1);
+    if (!last || page.length < AT_ONCE) break;
+    after = last;
+  }
+  return uses.slice(0, most);
+}
+
+/** How the artifact can be named: a name alone means its newest version. */
+async function namesOf(
+  db: Queryable,
+  { tenant, id, name, version }: ArtifactRow,
+): Promise<ReadonlySet<string>> {
+  if (name === null) return new Set([id]);
+  const newest = await findNewest(db, tenant, name);
+  const isNewest = newest === null || newest.id === id;
+  return new Set([id, `${name}@${version}`, ...(isNewest ? [name] : [])]);
 }
