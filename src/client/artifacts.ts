@@ -13,9 +13,8 @@ import {
 } from '../core/artifact.js';
 import { PunctualError } from '../core/errors.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
-import type { Page } from '../core/wire.js';
 import type { Transport } from '../transport/transport.js';
-import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from './pages.js';
+import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
 
 /** How long the upload of one piece may take; what stalls is given up by the node long before. */
 const UPLOAD_TIMEOUT_MS = 30 * 60_000;
@@ -212,17 +211,11 @@ export class Artifacts {
     if (reference === null) throw notFound(artifact);
     if ('id' in reference) return reference.id;
     const { name, version } = reference;
-    const query = queryText({ name, ...(version === null ? { state: 'ready' } : { version }) });
-    const found: ArtifactView[] = [];
-    for (let after = ''; ; ) {
-      const page = await this.#transport.request<Page<ArtifactView>>('GET', `/v1/artifacts${query}${after}`);
-      found.push(...page.data);
-      if (page.next === null) break;
-      after = `&after=${page.next}`;
-    }
+    const which = version === null ? ({ state: 'ready' } as const) : { version };
+    let newest: ArtifactView | undefined;
     // The newest is the one whose bytes came last, whenever it was announced.
-    found.sort((a, b) => ((a.readyAt ?? '') < (b.readyAt ?? '') ? 1 : -1));
-    const [newest] = found;
+    for await (const each of this.list({ name, ...which }))
+      if (!newest || (each.readyAt ?? '') > (newest.readyAt ?? '')) newest = each;
     if (!newest) throw notFound(artifact);
     return newest.id;
   }

@@ -13,8 +13,8 @@ import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import type { LeaderState } from './leader-state.js';
 import { SetAside } from './set-aside.js';
 
-/** How often it looks without being told: whoever ended an upload, or stored a job, may not have reached this leader. */
-const EVERY_MS = 2_000;
+/** How often it looks without being told; while jobs wait for artifacts, the look-back tells it every second. */
+const EVERY_MS = 30_000;
 /** The largest batch that is freed or ended in one transaction. */
 const LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
 /** Jobs that one statement looks for, and the most that one pass may skip. */

@@ -117,6 +117,7 @@ export class Dispatcher {
       onAdmit: () => this.admitter.wake(),
       onCancel: () => this.cancelRequests.wake(),
       onWake: () => this.workflows.wakeSteps(),
+      onArtifacts: () => this.artifactGate.wake(),
       onStartBefore: (at) => this.expirer.expect(at),
     });
     this.admitter = new Admitter(this.state, this.backlogReader, (at) => this.expirer.expect(at));

@@ -160,7 +160,7 @@ async function assemble(
   self.url = addressOf(config, port);
 
   loopDelay.start();
-  const sweeping = sweepStore(artifacts, log).start();
+  const sweeping = tendStore(artifacts, config, log).start();
   certificate?.watch((next) => {
     trust.serve(next);
     (server.server as unknown as TlsServer).setSecureContext(next);
@@ -204,14 +204,17 @@ async function assemble(
   };
 }
 
-/** Removes what broken uploads have left in the store, at the start and from time to time. */
-function sweepStore(artifacts: ArtifactStore, log: Log): Loop {
+/** Tries the store, if the operator has named one, and removes what broken uploads have left, at the start and from time to time. */
+function tendStore(artifacts: ArtifactStore, { artifactStore }: Config, log: Log): Loop {
   return new Loop({
-    name: 'sweep artifacts',
+    name: 'tend artifacts',
     everyMs: SWEEP_EVERY_MS,
-    // The times of files are those of this machine.
-    pass: () => artifacts.sweep(Date.now() - SWEPT_AFTER_MS),
-    onError: logFailure(log, 'the store of artifacts could not be swept'),
+    pass: async () => {
+      if (artifactStore !== '') await artifacts.probe();
+      // The times of files are those of this machine.
+      await artifacts.sweep(Date.now() - SWEPT_AFTER_MS);
+    },
+    onError: logFailure(log, 'the store of artifacts cannot be used'),
   });
 }
 
