@@ -179,6 +179,7 @@ async function assemble(
       );
     // Those who wait here go elsewhere at once: when the next leader is there, they are too.
     server.endServing();
+    context.transfers.close();
     for (const shard of shards) shard.endWaiting();
     const sentAway = pause(SEND_AWAY_MS);
     await inTurn('leadership', () => Promise.all(shards.map((shard) => shard.handOver())));
