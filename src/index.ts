@@ -1,5 +1,11 @@
 export { ApiClient, type ApiClientOptions } from './client/api-client.js';
 export {
+  type ArtifactListOptions,
+  Artifacts,
+  type PullOptions,
+  type PushOptions,
+} from './client/artifacts.js';
+export {
   BatchFailedError,
   BatchHandle,
   type BatchListOptions,
@@ -62,6 +68,13 @@ export {
   WorkflowHandle,
   type WorkflowListOptions,
 } from './client/workflow-handle.js';
+export type {
+  ArtifactKind,
+  ArtifactState,
+  ArtifactUse,
+  ArtifactView,
+  ArtifactWithUses,
+} from './core/artifact.js';
 export type { Batch, BatchMember, BatchState, BatchSummary, OnMemberFailure } from './core/batch.js';
 export type { SubmitOptions, TaskOrName } from './core/build-submission.js';
 export type { CallResult } from './core/call-result.js';

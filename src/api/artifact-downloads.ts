@@ -77,6 +77,7 @@ async function bytesOf({ artifacts, transfers }: NodeContext, row: ArtifactRow, 
         `The bytes of artifact ${id} are not in the store.`,
       );
     bytes.once('close', end);
+    transfers.serve(bytes);
     const { start, end: last } = range ?? { start: 0, end: size };
     return new Answer(range ? 206 : 200, bytes, {
       ...headers,

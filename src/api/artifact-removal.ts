@@ -1,7 +1,7 @@
 import { PunctualError } from '../core/errors.js';
+import { usesOf } from '../store/artifact-uses.js';
 import { type ArtifactRow, forgetBytes, makeGone } from '../store/artifacts.js';
 import { inTransaction, type Queryable } from '../store/database.js';
-import { usesOf } from './artifact-uses.js';
 import { noArtifact } from './artifact-view.js';
 import type { NodeContext } from './context.js';
 import type { Shard } from './shard.js';
@@ -17,7 +17,7 @@ export async function removeArtifact(
   also: (db: Queryable) => Promise<void>,
 ): Promise<void> {
   const { tenant, id } = row;
-  const [use] = await usesOf(shard, row, 1);
+  const [use] = await usesOf(shard.pool, row, 1);
   if (use) {
     const detail = `Artifact ${id} is named by ${use.kind} ${use.name}; what is named stays.`;
     throw new PunctualError('ARTIFACT_IN_USE', detail);

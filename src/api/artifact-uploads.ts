@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { ArtifactRules, Inspected } from '../artifact/inspected-bytes.js';
 import { inspect, inspectedBytes } from '../artifact/inspected-bytes.js';
 import { partBytes, partsOf } from '../core/artifact.js';
@@ -91,7 +92,7 @@ async function receiveWhole(
   node: NodeContext,
   shard: Shard,
   row: ArtifactRow,
-  pieces: AsyncIterable<Buffer>,
+  pieces: Readable,
   call: Call,
 ): Promise<ArtifactRow> {
   let found: Inspected | null = null;
@@ -109,7 +110,7 @@ async function receivePart(
   node: NodeContext,
   row: ArtifactRow,
   number: number | undefined,
-  pieces: AsyncIterable<Buffer>,
+  pieces: Readable,
   call: Call,
 ): Promise<void> {
   const { count } = partsOf(row.size)!;
@@ -127,7 +128,7 @@ async function receivePart(
 export async function received(
   node: NodeContext,
   tenant: string,
-  pieces: AsyncIterable<Buffer>,
+  pieces: Readable,
   call: Pick<Call, 'wait'>,
   store: (arriving: AsyncIterable<Buffer>) => Promise<void>,
 ): Promise<void> {
@@ -139,17 +140,21 @@ export async function received(
   }
 }
 
-/** Bytes as they arrive. `bodyLimit` and time limits of the server do not hold for streams, so those who stall are given up here. */
-export async function* arrivingBytes(
-  pieces: AsyncIterable<Buffer>,
-  stallMs: number,
-  gone: AbortSignal,
-): AsyncGenerator<Buffer> {
-  const iterator = pieces[Symbol.asyncIterator]();
-  for (;;) {
-    const next = await untilBroken(iterator.next(), stallMs, gone);
-    if (next.done) return;
-    yield next.value;
+/**
+ * Bytes as they arrive. `bodyLimit` and time limits of the server do not hold for streams, so those who stall are given up here. What
+ * is not wanted any more is read and dropped: a client sees the answer only when it has sent its bytes.
+ */
+async function* arrivingBytes(pieces: Readable, stallMs: number, gone: AbortSignal): AsyncGenerator<Buffer> {
+  const iterator = pieces.iterator({ destroyOnReturn: false });
+  try {
+    for (;;) {
+      const next = await untilBroken(iterator.next(), stallMs, gone);
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    // Not waited for: of a client that stalls, the iterator still waits for bytes.
+    void iterator.return?.().then(() => pieces.resume());
   }
 }
 
@@ -239,6 +244,7 @@ async function finish(
   );
   if (ready) {
     shard.currentLeader()?.noteEntry();
+    await shard.tellArrived();
     return ready;
   }
   // Another upload of the same bytes was faster, or the artifact is not what it was.

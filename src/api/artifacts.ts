@@ -11,11 +11,11 @@ import {
 import { IdPath } from '../core/schemas/query.js';
 import { signUpload } from '../core/tokens.js';
 import { LAST_UUID, uuidv7 } from '../core/uuid.js';
+import { usesOf } from '../store/artifact-uses.js';
 import { type ArtifactRow, announceArtifact, findArtifact, listArtifacts } from '../store/artifacts.js';
 import { addEntry } from '../store/audit.js';
 import type { Queryable } from '../store/database.js';
 import { removeArtifact } from './artifact-removal.js';
-import { usesOf } from './artifact-uses.js';
 import { auditView, noArtifact, uploadedView, viewOfArtifact } from './artifact-view.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
@@ -109,7 +109,7 @@ export const artifactRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id } }) => {
       const row = await mustFind(node, caller, id);
       const shard = node.shardOf(caller.tenant);
-      return { ...viewOfArtifact(row), usedBy: await usesOf(shard, row, MOST_USES) };
+      return { ...viewOfArtifact(row), usedBy: await usesOf(shard.pool, row, MOST_USES) };
     },
   }),
   route({

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
 import { type Inspected, inspectedBytes } from '../artifact/inspected-bytes.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { overQuota } from '../core/quotas.js';
@@ -83,7 +84,7 @@ export async function leaveOutput(
   node: NodeContext,
   by: Caller | AttemptCredential,
   { job, fence, output }: Leaving,
-  pieces: AsyncIterable<Buffer>,
+  pieces: Readable,
   call: Pick<Call, 'wait' | 'contentLength'>,
 ): Promise<ArtifactRow> {
   if ('jobId' in by && by.isReceiver) throw forbidden('The receiver of a call leaves no files.');

@@ -92,7 +92,7 @@ export function stream(type: string, maxBytes: number): StreamBody<AsyncIterable
 }
 
 /** A body of bytes, whatever they are called; how many there may be is for the route to say. */
-export const anyBytes: StreamBody<AsyncIterable<Buffer>> = {
+export const anyBytes: StreamBody<Readable> = {
   kind: 'stream',
   type: 'application/octet-stream',
   takesAny: true,

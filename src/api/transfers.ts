@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { PunctualError } from '../core/errors.js';
 import { TenantRoom } from './tenant-room.js';
 
@@ -7,6 +8,7 @@ const MOST = 256;
 /** The up- and downloads of artifacts through one node. */
 export class Transfers {
   private readonly room = new TenantRoom(MOST);
+  private readonly downloads = new Set<Readable>();
 
   /** Takes room for one transfer; answers with what gives it back. */
   begin(tenant: string): () => void {
@@ -20,5 +22,16 @@ export class Transfers {
       if (isOpen) this.room.giveBack(tenant);
       isOpen = false;
     };
+  }
+
+  /** Takes note of bytes that are being sent; a node that stops breaks them off. */
+  serve(bytes: Readable): void {
+    this.downloads.add(bytes);
+    bytes.once('close', () => this.downloads.delete(bytes));
+  }
+
+  /** Breaks all downloads off: their clients ask another node for the rest. */
+  close(): void {
+    for (const bytes of this.downloads) bytes.destroy();
   }
 }

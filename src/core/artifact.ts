@@ -96,6 +96,12 @@ export interface ArtifactInput {
   readonly direct?: boolean;
 }
 
+/** An artifact whose bytes a job waits for, and until when. */
+export interface AwaitedArtifact {
+  readonly id: string;
+  readonly by: number;
+}
+
 /** How a target names an artifact. */
 export type ArtifactReference =
   | { readonly id: string }

@@ -103,6 +103,10 @@ export const SETTINGS = {
     '',
     'Where the bytes of artifacts are kept: a folder that all nodes share, or s3://bucket/prefix. Default: `artifacts` in the data folder.',
   ),
+  s3Endpoint: text('', 'Address of an S3-compatible server for the bucket of artifacts; without it, AWS.'),
+  s3Region: text('us-east-1', 'Region of the bucket of artifacts.'),
+  s3AccessKeyId: secret('Id of the key for the bucket of artifacts.'),
+  s3SecretAccessKey: secret('The key for the bucket of artifacts itself.'),
   maxArtifactBytes: setting('integer', 1024 ** 3, 'Largest artifact, in bytes.', {
     min: 1,
     max: Number.MAX_SAFE_INTEGER,

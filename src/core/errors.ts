@@ -119,7 +119,7 @@ export const ERROR_CODES = {
   RANGE_NOT_SATISFIABLE: { status: 416, exit: 2, title: 'There are no such bytes',
     hint: 'Ask for a range within the artifact, or for all of it.' },
   ARTIFACT_STORE_UNAVAILABLE: { status: 503, exit: 7, title: 'The store of artifacts cannot be used',
-    hint: 'Check PUNCTUAL_ARTIFACT_STORE and what it names; `punctual doctor` tries it.' },
+    hint: 'Check PUNCTUAL_ARTIFACT_STORE on the nodes and what it names; a node tries it when it starts, and its log says what is wrong.' },
   SHARD_NOT_FOUND: { status: 404, exit: 5, title: 'The node has no such shard',
     hint: '`punctual cluster status` shows the shards.' },
   TOO_MANY_WORKERS: { status: 429, exit: 7, title: 'The tenant has too many workers',

@@ -31,12 +31,17 @@ export const REFUSED_VARIABLE_RULE = 'is a variable that a target may not set';
 /** The rule between the two fields that say what runs. */
 export const ARTIFACT_OR_COMMAND = 'give either "artifact" or "command"';
 
+/** The rule of the time that belongs to an artifact. */
+export const ARTIFACT_TIMEOUT_RULE = 'belongs to "artifact"';
+
 /** What is wrong with a target whose form is right; pointers count from the target. */
 export function mistakesInProgram(target: ExecTarget): FieldError[] {
-  const { artifact, command, env = {}, limits } = target;
+  const { artifact, artifactTimeout, command, env = {}, limits } = target;
   const errors: FieldError[] = [];
   const wrong = (pointer: string, detail: string) => errors.push({ pointer, detail });
   if ((artifact === undefined) === (command === undefined)) wrong('/artifact', ARTIFACT_OR_COMMAND);
+  if (artifactTimeout !== undefined && artifact === undefined)
+    wrong('/artifactTimeout', ARTIFACT_TIMEOUT_RULE);
   for (const name of Object.keys(env)) {
     if (REFUSED.test(name)) wrong(`/env${pointerStep(name)}`, REFUSED_VARIABLE_RULE);
   }
@@ -60,6 +65,7 @@ export type ExecProgram = Omit<ExecTarget, 'type'>;
 
 const PROGRAM: OptionNames<ExecProgram> = {
   artifact: true,
+  artifactTimeout: true,
   command: true,
   args: true,
   env: true,

@@ -82,6 +82,8 @@ export interface ExecTarget {
   readonly type: 'exec';
   /** An uploaded binary: its id, `name@version`, or a name for its newest version. */
   readonly artifact?: string;
+  /** How long the job waits, from when it is due, for an artifact that is not uploaded yet. Default: `PUNCTUAL_ARTIFACT_TIMEOUT`, 1h. */
+  readonly artifactTimeout?: Duration;
   /** A program of the worker's machine, in place of an artifact; only where the operator allows it. */
   readonly command?: string;
   readonly args?: readonly string[];

@@ -74,6 +74,8 @@ function isRunnable({ env = {}, limits }: ExecTarget): boolean {
 const RULES: Readonly<Record<string, (job: JobSubmission) => boolean>> = {
   'task or target': ({ task, target }) => (task === undefined) !== (target === undefined),
   'runAt or delay': ({ runAt, delay }) => runAt === undefined || delay === undefined,
+  'a time for an artifact with one': ({ target }) =>
+    target?.type !== 'exec' || target.artifactTimeout === undefined || target.artifact !== undefined,
   'artifact or command': ({ target }) =>
     target?.type !== 'exec' || (target.artifact === undefined) !== (target.command === undefined),
   'a program that can be run': ({ target }) => target?.type !== 'exec' || isRunnable(target),

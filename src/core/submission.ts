@@ -1,3 +1,4 @@
+import type { AwaitedArtifact } from './artifact.js';
 import { environmentName } from './config.js';
 import { formatDuration, parseDuration } from './duration.js';
 import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.js';
@@ -65,6 +66,8 @@ export interface JobDefinition {
   readonly concurrencyKey: string | null;
   readonly startBefore: number | null;
   readonly hold: boolean;
+  /** The artifact that it has to wait for, once the name in its target is resolved. */
+  readonly awaits?: AwaitedArtifact;
 }
 
 export interface ParsedSubmission {

@@ -336,6 +336,7 @@ export type Gate =
   | 'parents'
   | 'event'
   | 'workflow'
+  | 'artifact'
   | 'due-time'
   | 'hold'
   | 'cluster-paused'

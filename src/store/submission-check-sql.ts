@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import { ARTIFACT_OR_COMMAND, REFUSED_VARIABLE } from '../core/exec-target.js';
+import { ARTIFACT_OR_COMMAND, ARTIFACT_TIMEOUT_RULE, REFUSED_VARIABLE } from '../core/exec-target.js';
 import { REFUSED_HEADER } from '../core/http-target.js';
 import { explain } from '../core/schemas/explain.js';
 import { JobSubmission } from '../core/schemas/submission.js';
@@ -58,6 +58,10 @@ IF v1 ->> 'type' = 'http' AND punctual.duration_ms(v1 ->> 'timeout') < 1 THEN
 END IF;
 IF v1 ->> 'type' = 'exec' AND (v1 ? 'artifact') = (v1 ? 'command') THEN
   pointer := '/target/artifact'; wrong := '${ARTIFACT_OR_COMMAND}';
+  EXIT checks;
+END IF;
+IF v1 ->> 'type' = 'exec' AND v1 ? 'artifactTimeout' AND NOT v1 ? 'artifact' THEN
+  pointer := '/target/artifactTimeout'; wrong := '${ARTIFACT_TIMEOUT_RULE}';
   EXIT checks;
 END IF;
 IF v1 ->> 'type' = 'exec' AND punctual.duration_ms(v1 -> 'limits' ->> 'cpuTime') < 1 THEN

@@ -115,7 +115,7 @@ export class HttpWorkerGateway implements WorkerGateway {
     const { headers } = withToken(token);
     const path = `/v1/jobs/${encodeURIComponent(jobId)}/outputs/${encodeURIComponent(name)}?fence=${fence}`;
     return this.#transport.request('PUT', path, {
-      ...{ ...(headers && { headers }), ...withSignal(signal), bytes: { stream: bytes, size } },
+      ...{ ...(headers && { headers }), ...withSignal(signal), bytes: { open: () => bytes, size } },
       ...{ timeoutMs: OUTPUT_TIMEOUT_MS, longPoll: true, retry: false },
     });
   }

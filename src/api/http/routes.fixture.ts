@@ -82,6 +82,7 @@ export interface Recording {
 export function testServer(
   limits: Partial<HttpLimits> = {},
   others: Readonly<Record<string, Answering>> = {},
+  options: Partial<HttpServerOptions> = {},
 ) {
   const recording = recordingRoutes(others);
   const logged: object[] = [];
@@ -96,6 +97,7 @@ export function testServer(
       ...limits,
     },
     log: { error: (fields) => logged.push(fields) },
+    ...options,
   });
   const call = (
     method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'HEAD',

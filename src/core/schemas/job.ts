@@ -209,6 +209,7 @@ export const Why = Type.Object(
         'parents',
         'event',
         'workflow',
+        'artifact',
         'due-time',
         'hold',
         'cluster-paused',

@@ -103,6 +103,7 @@ export const ExecTarget = strict(
   {
     type: Type.Literal('exec'),
     artifact: Type.Optional(line(256)),
+    artifactTimeout: Type.Optional(Duration),
     command: Type.Optional(line(4_096)),
     args: Type.Optional(Type.Array(passage(32_768), { maxItems: 256 })),
     env: Type.Optional(Environment),

@@ -143,7 +143,7 @@ it('an attempt leaves neither too much nor in the name of another job', async ()
   }
   const stranger = { ...mine, assignment: { ...mine.assignment, token: other.assignment.token! } };
   expect((await put(stranger, 'x', 'x')).status).toBe(403);
-  const answer = await mine.user.ask('PUT', `/v1/jobs/${mine.assignment.jobId}/outputs/x`, { body: 'x' });
+  const answer = await mine.user.ask('PUT', `/v1/jobs/${mine.assignment.jobId}/outputs/x`, { body: '{"a"' });
   expect(answer).toMatchObject({ status: 422, body: { errors: [{ pointer: '/fence' }] } });
 });
 
