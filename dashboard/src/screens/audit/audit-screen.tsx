@@ -6,6 +6,7 @@ import { EmptyState } from '../../parts/empty-state.js';
 import { TextField } from '../../parts/form.js';
 import { Moment } from '../../parts/moment.js';
 import { ScreenTop } from '../../parts/panel.js';
+import { quoted } from '../../parts/shell-word.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
 import { query, setQuery } from '../../routing/location.js';
@@ -76,7 +77,7 @@ function pathOf(parameters: URLSearchParams): string {
 
 function optionsOf(parameters: URLSearchParams): string {
   return given(parameters)
-    .map(([name, value]) => ` --${name} ${value}`)
+    .map(([name, value]) => ` --${name} ${quoted(value)}`)
     .join('');
 }
 
