@@ -59,6 +59,7 @@ export {
   type StartDefinedOptions,
   type StartOptions,
   WorkflowFailedError,
+  type WorkflowGetOptions,
   WorkflowHandle,
   type WorkflowListOptions,
 } from './client/workflow-handle.js';
@@ -177,6 +178,7 @@ export type {
   RunIf,
   RunningPolicy,
   StepAddition,
+  StepAttempt,
   StoredWorkflowDefinition,
   Workflow,
   WorkflowState,

@@ -671,6 +671,16 @@ export interface WaitingView {
   readonly running: number;
   /** Whether the leader has all live jobs in memory; else there are more. */
   readonly complete: boolean;
+  /** Jobs that are not live, of more than ten thousand the newest; only where they are asked for. */
+  readonly later?: {
+    readonly held: number;
+    /** Steps that wait for others, for an event or a time, and members of batches that wait. */
+    readonly blocked: number;
+    /** Jobs that are not due for long. */
+    readonly notDue: number;
+    /** Whether all of them were counted. */
+    readonly complete: boolean;
+  };
 }
 
 /** Which jobs to change, and from where to go on. */

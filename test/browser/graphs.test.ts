@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Batch } from '../../src/core/batch.js';
 import { task } from '../../src/core/task.js';
 import type { Workflow } from '../../src/core/workflow.js';
+import { Door } from '../happening.js';
 import { TestNode } from '../node-for-tests.js';
 import { expectAccessible } from './accessibility.js';
 import { Visit } from './visit.js';
@@ -16,11 +17,21 @@ const shaky = task('shaky', { retry: { maxAttempts: 1 } }, () => {
   return 'done';
 });
 
+const tried = new Set<string>();
+const shakyOnce = task('shaky-once', { retry: { backoff: { base: '40ms' } } }, (_: unknown, { jobId }) => {
+  if (!tried.has(jobId) && tried.add(jobId)) throw new Error('the first time');
+});
+const doors: Door[] = [];
+const slow = task('slow', async () => doors.at(-1)!.opened);
+
 beforeAll(async () => {
   node = await TestNode.start();
-  await node.work([fine, shaky], { slots: 4 });
+  await node.work([fine, shaky, shakyOnce, slow], { slots: 4 });
 });
-afterAll(() => node.stop());
+afterAll(async () => {
+  for (const door of doors) door.open();
+  await node.stop();
+});
 
 const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
 
@@ -62,8 +73,63 @@ it('a workflow is drawn with the states of its steps, and goes on from what fail
   await expect
     .poll(async () => (await node.get<Workflow>('GET', `/v1/workflows/${id}`)).state)
     .toBe('succeeded');
-  await row(page, 'bad').getByText('succeeded').waitFor();
+  await row(page, 'bad').getByText('succeeded', { exact: true }).first().waitFor();
   isBroken = true;
+});
+
+it('a Gantt chart shows when each step waited and ran, those on the critical path marked', async () => {
+  const door = new Door();
+  doors.push(door);
+  const jobs = {
+    fetch: { task: 'fine' },
+    flaky: { task: 'shaky-once', after: ['fetch'] },
+    pause: { wait: '5ms', after: ['fetch'] },
+    slow: { task: 'slow', after: ['flaky', 'pause'] },
+    never: { task: 'fine', after: ['slow'] },
+  };
+  const { id } = await node.get<Workflow>('POST', '/v1/workflows', { body: { name: 'import', jobs } });
+  const { page, requests } = await Visit.begin(node, { path: `/workflows/${id}` });
+  await page.getByRole('link', { name: /^slow: running/ }).waitFor();
+  expect(requests.filter((each) => each.includes('include=attempts'))).toEqual([]);
+  await page.getByRole('tab', { name: 'Gantt' }).click();
+  const chart = page.getByRole('table', { name: 'Gantt chart of the steps' });
+  const bar = (name: string) => row(page, name).getByRole('img').getAttribute('aria-label');
+  await chart.waitFor();
+  expect(await bar('fetch')).toMatch(/^(waiting [\d.]+ m?s, )?succeeded /);
+  expect(await bar('flaky')).toMatch(/failed .*, backoff .*, succeeded /);
+  expect(await bar('pause')).toMatch(/^waiting [\d.]+ ms$/);
+  await expect.poll(() => bar('slow')).toMatch(/running [1-9]/);
+  expect(await bar('never')).toBe('not yet');
+  // In the order in which they could run.
+  const names = (await chart.locator('tbody').getByRole('link').allTextContents()).map((text) =>
+    text.replace('critical: ', '').trim(),
+  );
+  expect(names[0]).toBe('fetch');
+  expect(names.slice(-2)).toEqual(['slow', 'never']);
+  const critical = await chart.getByRole('link', { name: /^critical: / }).allTextContents();
+  expect(critical.map((text) => text.replace(/^.*critical: /, ''))).toEqual(['fetch', 'flaky', 'slow']);
+  await expectAccessible(page);
+  door.open();
+  await row(page, 'never')
+    .getByRole('img', { name: /succeeded/ })
+    .waitFor();
+  await page.setViewportSize({ width: 360, height: 740 });
+  expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
+});
+
+it('a Gantt chart of ten thousand steps has few elements, and is scrolled to its end', async () => {
+  const jobs: Record<string, object> = { first: { wait: '1h' } };
+  for (let i = 1; i < 9_999; i++) jobs[`step-${i}`] = { task: 'fine', after: ['first'] };
+  jobs.last = { task: 'fine', after: ['first'] };
+  const { id } = await node.get<Workflow>('POST', '/v1/workflows', { body: { name: 'wide', jobs } });
+  const { page } = await Visit.begin(node, { path: `/workflows/${id}?tab=gantt` });
+  const chart = page.getByRole('table', { name: 'Gantt chart of the steps' });
+  await row(page, 'first').waitFor({ timeout: 20_000 });
+  expect(await chart.getAttribute('aria-rowcount')).toBe('10001');
+  expect(await chart.getByRole('row').count()).toBeLessThan(120);
+  await page.evaluate("document.querySelector('.table-scroller').scrollTop = 1e9");
+  await chart.getByRole('link', { name: 'last' }).waitFor();
+  expect(await chart.getByRole('row').count()).toBeLessThan(120);
 });
 
 it('a running workflow is held, taken back and cancelled', async () => {

@@ -124,8 +124,8 @@ export function FormDialog({ title, action, copiedBody, onClose, children }: For
     if (!action || isBusy) return;
     setBusy(true);
     try {
-      const { method, path, body, done, onDone } = action;
-      const answer = await call<unknown>(method, path, { ...(body !== undefined && { body }) });
+      const { method, path, body, allTenants = false, done, onDone } = action;
+      const answer = await call<unknown>(method, path, { allTenants, ...(body !== undefined && { body }) });
       toast({ kind: 'good', text: done });
       onDone?.(answer);
       onClose();

@@ -20,6 +20,14 @@ export const useWaiting = () =>
     everyMs: 20 * SECOND_MS,
   });
 
+/** The same with jobs that are not live, which are counted in the database. */
+export const useLater = (isShown: boolean) =>
+  useResource<WaitingView>(isShown ? '/v1/waiting?include=later' : null, {
+    events: ['job.changed', 'job.skipped', 'workflow.*', 'batch.*'],
+    atMostEveryMs: 5 * SECOND_MS,
+    everyMs: 30 * SECOND_MS,
+  });
+
 /** Counts by the minute for some hours back. */
 export const useStats = (history: string) =>
   useResource<StatsView>(`/v1/stats?history=${history}`, {

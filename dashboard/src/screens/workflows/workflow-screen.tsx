@@ -4,6 +4,7 @@ import { ActionButton, CopyAs } from '../../parts/action.js';
 import { Facts } from '../../parts/facts.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
+import { ResourceProblem } from '../../parts/problem-note.js';
 import { ProgressBar } from '../../parts/progress-bar.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
@@ -11,13 +12,14 @@ import { Tabs } from '../../parts/tabs.js';
 import { addressOf } from '../../routing/root.js';
 import type { ScreenProps } from '../../routing/routes.js';
 import { CriticalPathBars } from './critical-path.js';
+import { GanttView } from './gantt-view.js';
 import { GraphView } from './graph-view.js';
 import { WorkflowActions } from './workflow-actions.js';
 
 /** One workflow: its graph, its critical path, and its steps. */
 export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
   const path = `/v1/workflows/${encodeURIComponent(id)}`;
-  const workflow = useResource<Workflow>(path, { events: ['workflow.*', 'job.*'] });
+  const workflow = useResource<Workflow>(path, { events: ['workflow.*', 'job.*'], about: id });
   const view = workflow.data.value;
   const refresh = () => void workflow.refresh();
   return (
@@ -40,6 +42,11 @@ export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
                   title: 'Graph',
                   render: () => <GraphView jobs={now.jobs} critical={criticalOf(now)} />,
                 },
+                {
+                  name: 'gantt',
+                  title: 'Gantt',
+                  render: () => <TimedSteps id={id} workflow={now} />,
+                },
                 { name: 'list', title: 'List', render: () => <Steps workflow={now} onDone={refresh} /> },
                 {
                   name: 'path',
@@ -51,6 +58,21 @@ export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
           )}
         </Panel>
       </div>
+    </>
+  );
+}
+
+/** Attempts are read only where they are shown: of ten thousand steps, they are much. */
+function TimedSteps({ id, workflow }: { readonly id: string; readonly workflow: Workflow }) {
+  const timed = useResource<Workflow>(`/v1/workflows/${encodeURIComponent(id)}?include=attempts`, {
+    ...{ events: ['workflow.*', 'job.*'], about: id },
+  });
+  const view = timed.data.value;
+  return (
+    <>
+      <ResourceProblem resource={timed} />
+      {view && <GanttView workflow={view} critical={criticalOf(workflow)} />}
+      {!view && timed.problem.value === null && <div class="placeholder" />}
     </>
   );
 }
