@@ -45,6 +45,8 @@ export interface WorkerRegistration {
   readonly tokens?: boolean;
   /** The id of this worker's previous session, which thereby ends. */
   readonly replaces?: string;
+  /** What the worker runs, to be shown: of this package, its version. */
+  readonly version?: string;
 }
 
 /** A session of a worker: its id, and the shard whose leader knows it. */
@@ -244,6 +246,8 @@ export interface WorkerView {
   /** Whether it serves all tenants. */
   readonly shared: boolean;
   readonly running: number;
+  /** Null if the worker has not said it. */
+  readonly version: string | null;
   readonly registeredAt: string;
   readonly lastSeen: string;
 }
@@ -351,6 +355,16 @@ export interface OriginView {
   /** Calls that run at the same time at most; null is no limit. */
   readonly concurrency: number | null;
   readonly rate: RateView | null;
+  /** Null if the leader has seen no call end. */
+  readonly latency: OriginLatency | null;
+}
+
+/** How long the newest calls to an origin took, answered or not. */
+export interface OriginLatency {
+  /** How many these are, at most a hundred. */
+  readonly calls: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
 }
 
 /** Ready jobs of one queue with the same needs, which no live worker has served for a while. */

@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Batch } from '../../src/core/batch.js';
 import { task } from '../../src/core/task.js';
+import type { ScheduleView } from '../../src/core/wire.js';
 import type { Workflow } from '../../src/core/workflow.js';
 import { Door } from '../happening.js';
 import { TestNode } from '../node-for-tests.js';
@@ -175,6 +176,13 @@ it('a schedule is made with a preview, paused, run by hand, and shows its ledger
   await page.getByText('At 02:30').waitFor();
   const next = page.getByRole('list', { name: 'Next occurrences' });
   await expect.poll(() => next.getByRole('listitem').count()).toBe(10);
+  await page.getByLabel('Time zone').pressSequentially('x', { delay: 10 });
+  await page
+    .getByRole('status')
+    .filter({ hasText: /time zone/ })
+    .waitFor();
+  await page.getByLabel('Time zone').fill('Europe/Berlin');
+  await expect.poll(() => next.getByRole('listitem').count()).toBe(10);
   await page.getByLabel('Expression').fill('99 2 * * *');
   await page.getByRole('status').filter({ hasText: '99' }).waitFor();
   await page.getByLabel('Expression').fill('30 2 * * *');
@@ -193,9 +201,33 @@ it('a schedule is made with a preview, paused, run by hand, and shows its ledger
   await page.getByRole('button', { name: 'Run now' }).click();
   await page.waitForURL(/\/jobs\//);
 
+  await node.get('PATCH', '/v1/schedules/nightly', { body: { lateAfter: '1m', overlap: 'skip' } });
+  await page.goto(`${visit.root}/schedules/nightly`);
+  await page.getByRole('link', { name: 'Edit', exact: true }).click();
+  const change = page.getByRole('button', { name: 'Change it' });
+  expect(await change.isDisabled()).toBe(true);
+  await page.getByRole('button', { name: 'Again and again' }).click();
+  await page.getByLabel('Every').fill('2h');
+  await page.getByLabel('Payload').fill('{"id": 4343}');
+  await page.getByText('Overlap, downtime').click();
+  await page.getByLabel('Queue').fill('nights');
+  await page.getByLabel('If the one before still runs').selectOption('');
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'Copy as a command' }).click();
+  expect(await page.locator('.menu:popover-open .menu-item').last().getAttribute('title')).toBe(
+    `punctual schedule change nightly --payload '{"id": 4343}' --every 2h --queue nights --unset timezone --unset overlap`,
+  );
+  await page.keyboard.press('Escape');
+  await change.click();
+  await page.getByRole('region', { name: 'Payload' }).getByText('4343').waitFor();
+  await expect.poll(() => next.getByRole('listitem').count()).toBe(10);
+  expect(await node.get<ScheduleView>('GET', '/v1/schedules/nightly')).toMatchObject({
+    ...{ every: '2h', queue: 'nights', overlap: 'allow', lateAfter: '1m', task: 'fine' },
+  });
+
   await node.get('POST', '/v1/schedules', { body: { name: 'often', task: 'fine', every: '1s' } });
   await page.goto(`${visit.root}/schedules`);
-  await row(page, 'nightly').getByText('30 2 * * * (Europe/Berlin)').waitFor();
+  await row(page, 'nightly').getByText('every 2h').waitFor();
   await expectAccessible(page);
   await row(page, 'often').getByRole('link').first().click();
   await page.getByRole('table', { name: 'Ledger' }).getByText('ran').first().waitFor();
@@ -207,4 +239,38 @@ it('a schedule is made with a preview, paused, run by hand, and shows its ledger
   await page.getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
   await page.getByRole('heading', { name: 'Schedules', exact: true }).waitFor();
+});
+
+it('a schedule starts workflows or batches, and forms say what is wrong before they are sent', async () => {
+  const jobs = { one: { task: 'fine' } };
+  await node.get('PUT', '/v1/workflow-definitions/import', { body: { jobs } });
+  const { page } = await Visit.begin(node, { path: '/schedules/new' });
+  await page.getByLabel('Name').fill('imports');
+  await page.getByRole('button', { name: 'A workflow' }).click();
+  await page.getByLabel('Workflow').fill('import');
+  expect(await page.locator('#schedule-workflows option').first().getAttribute('value')).toBe('import');
+  await page.getByLabel('Input').fill('{"day":');
+  await page.getByText('This is not JSON').waitFor();
+  expect(await page.getByRole('button', { name: 'Create' }).isDisabled()).toBe(true);
+  await page.getByLabel('Input').fill('{"day": 1}');
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('heading', { name: 'imports', level: 1 }).waitFor();
+  await page.getByRole('button', { name: 'Run now' }).click();
+  await page.waitForURL(/\/workflows\//);
+
+  await page.goto(`${node.url}/schedules/new`);
+  await page.getByLabel('Name').fill('together');
+  await page.getByRole('button', { name: 'A batch' }).click();
+  await page.getByLabel('Batch').fill('{"jobs": [{"task": "fine"}, {"task": "fine"}]}');
+  await page.getByRole('button', { name: 'Once' }).click();
+  await page.getByLabel('At', { exact: true }).fill('2037-01-01T00:00');
+  await page.getByRole('list', { name: 'Next occurrences' }).getByRole('listitem').waitFor();
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('heading', { name: 'together', level: 1 }).waitFor();
+  const made = await node.get<ScheduleView>('GET', '/v1/schedules/together');
+  expect(made.batch!.jobs).toHaveLength(2);
+  await page.getByRole('button', { name: 'Run now' }).click();
+  await page.waitForURL(/\/batches\//);
 });

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import type { Session } from '../../src/core/session.js';
 import type { EventRecorder } from '../../src/dispatch/event-recorder.js';
@@ -16,6 +18,9 @@ beforeAll(async () => {
   node = await TestNode.start();
 });
 afterAll(() => node.stop());
+
+/** How long a page is watched that nobody touches. */
+const IDLE_MS = 15_000;
 
 const streamsOf = ({ requests }: Visit) => requests.filter((each) => each.includes('/v1/events')).length;
 
@@ -93,19 +98,7 @@ it('ten thousand changes a second leave the page quick, and cost it little to he
 });
 
 it('a leader that is killed is followed by another one on the page within two seconds, without loading it again', async () => {
-  const [database, folder] = await Promise.all([createTestDatabase(), temporaryFolder()]);
-  onTestFinished(async () => {
-    await database.drop();
-    await rm(folder, { recursive: true });
-  }, 30_000);
-  const { key } = await createOperatorKey(database.url, 'tester');
-  const startServer = async () => {
-    const environment = { PUNCTUAL_DATABASE_URL: database.url };
-    const server = new PunctualProcess(['server', '--port', '0'], { folder, environment });
-    onTestFinished(async () => void (await server.kill('SIGKILL')), 30_000);
-    const [, url] = await server.prints('stdout', /^ready (\S+)\n/m);
-    return { server, url: url! };
-  };
+  const { key, startServer } = await serversOfTheirOwn();
   const leader = await startServer();
   const follower = await startServer();
   const visit = await Visit.begin(node, { key: null, url: follower.url });
@@ -123,6 +116,61 @@ it('a leader that is killed is followed by another one on the page within two se
   expect(performance.now() - begin).toBeLessThan(2_000);
   expect(await page.evaluate('window.isSamePage')).toBe(true);
 });
+
+/** A database of its own, for servers that are processes of their own. */
+async function serversOfTheirOwn() {
+  const [database, folder] = await Promise.all([createTestDatabase(), temporaryFolder()]);
+  onTestFinished(async () => {
+    await database.drop();
+    await rm(folder, { recursive: true });
+  }, 30_000);
+  const { key } = await createOperatorKey(database.url, 'tester');
+  const startServer = async () => {
+    const environment = { PUNCTUAL_DATABASE_URL: database.url };
+    const server = new PunctualProcess(['server', '--port', '0'], { folder, environment });
+    onTestFinished(async () => void (await server.kill('SIGKILL')), 30_000);
+    const [, url] = await server.prints('stdout', /^ready (\S+)\n/m);
+    return { server, url: url! };
+  };
+  return { key, startServer };
+}
+
+it.runIf(process.platform === 'linux')(
+  'a page that is left open costs its node less than a hundredth of a processor',
+  async () => {
+    const { key, startServer } = await serversOfTheirOwn();
+    const { server, url } = await startServer();
+    const cpuMs = () => cpuMsOf(server.child.pid!);
+    const visit = await Visit.begin(node, { key: null, url });
+    const { page } = visit;
+    await page.getByLabel('Key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('region', { name: 'Throughput' }).locator('canvas').waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+    // What has just been shown is complete after a moment, and compiled.
+    await pause(5_000);
+    const spent = async () => {
+      const before = cpuMs();
+      await pause(IDLE_MS);
+      return cpuMs() - before;
+    };
+    const withPage = await spent();
+    await page.close();
+    await pause(1_000);
+    const without = await spent();
+    console.log(`${IDLE_MS} ms cost ${withPage} ms with the page and ${without} ms without it`);
+    expect(withPage - without).toBeLessThan(IDLE_MS / 100);
+  },
+  90_000,
+);
+
+/** The processor time that a process has used; it is counted in hundredths of a second. */
+function cpuMsOf(pid: number): number {
+  // The name of the program, in brackets, may hold spaces.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!;
+  const [user, system] = fields.split(' ').slice(11, 13).map(Number);
+  return (user! + system!) * 10;
+}
 
 /** The id of the node at an address. */
 async function nodeAt(url: string, key: string): Promise<string> {

@@ -1,22 +1,23 @@
-import { mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { chromium, type Page } from 'playwright-core';
 import { startChromium } from '../browser/chromium.js';
-import { type Ask, beginShown, openShop, type Shown, serveCustomers } from './shop.js';
-import { startDemo } from './start-demo.js';
+import { temporaryFolder } from '../temporary-folder.js';
+import { beginShown, openShop, type Shown, serveCustomers } from './shop.js';
+import { type Demo, startDemo } from './start-demo.js';
 
 /** `npm run screenshots`: takes the pictures of the docs, in both themes, from a demo that runs for a while. */
 
-const HELP = `npm run screenshots -- [--minutes N] [--to FOLDER] [--only NAME[,NAME]]
+const HELP = `npm run screenshots -- [--minutes N] [--to FOLDER] [--only NAME[,NAME]] [--png]
 
 Runs \`punctual up --demo\` with a small shop beside it, and takes pictures of the dashboard in a real browser.
 
   --minutes N    how long the shop is open before the pictures are taken (4)
   --to FOLDER    where they go (docs/images)
-  --only NAME    some pictures only`;
+  --only NAME    some pictures only, or all, also those that the docs do not show
+  --png          as PNG of any size, to look at instead of to keep`;
 
 const THEMES = ['light', 'dark'] as const;
 const SIZE = { width: 1_280, height: 800 };
@@ -36,10 +37,12 @@ interface Picture {
 
 const has = (text: string) => (page: Page) => page.getByText(text).first().waitFor();
 
+const hasLink = (name: string) => (page: Page) => page.getByRole('link', { name }).first().waitFor();
+
 const PICTURES: readonly Picture[] = [
   { name: 'job', path: ({ job }) => `/jobs/${job}`, shows: has('wrote segment 12') },
-  { name: 'workflow', path: ({ workflow }) => `/workflows/${workflow}`, shows: has('publish') },
-  { name: 'gantt', path: ({ workflow }) => `/workflows/${workflow}?tab=gantt`, shows: has('publish') },
+  { name: 'workflow', path: ({ workflow }) => `/workflows/${workflow}`, shows: hasLink('publish') },
+  { name: 'gantt', path: ({ workflow }) => `/workflows/${workflow}?tab=gantt`, shows: hasLink('publish') },
   { name: 'jobs', path: () => '/jobs', shows: has('charge-card') },
   { name: 'errors', path: () => '/errors', shows: has('was declined') },
   { name: 'schedule', path: ({ schedule }) => `/schedules/${schedule}`, shows: has('ran') },
@@ -62,6 +65,7 @@ async function main(): Promise<void> {
       minutes: { type: 'string', default: '4' },
       to: { type: 'string', default: join('docs', 'images') },
       only: { type: 'string', default: OF_DOCS.join() },
+      png: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -70,7 +74,7 @@ async function main(): Promise<void> {
   const pictures = PICTURES.filter(({ name }) => only === null || only.includes(name));
   const target = resolve(values.to);
   await mkdir(target, { recursive: true });
-  const folder = await mkdtemp(join(tmpdir(), 'punctual-pictures-'));
+  const folder = await temporaryFolder();
   const demo = await startDemo(folder, resolve('test', 'screenshots', 'shop-tasks.mjs'));
   const closed = new AbortController();
   try {
@@ -80,7 +84,7 @@ async function main(): Promise<void> {
     const shown = await beginShown(demo.ask);
     // What is begun last is to be under way.
     await sleep(BEGUN_MS);
-    await takeAll(demo.url, demo.ask, shown, pictures, target);
+    await takeAll(demo, shown, pictures, { target, isPng: values.png });
   } finally {
     closed.abort();
     await demo.stop();
@@ -90,12 +94,16 @@ async function main(): Promise<void> {
 
 const BEGUN_MS = 24_000;
 
+interface Output {
+  readonly target: string;
+  readonly isPng: boolean;
+}
+
 async function takeAll(
-  url: string,
-  ask: Ask,
+  { url, ask }: Demo,
   shown: Shown,
   pictures: readonly Picture[],
-  target: string,
+  { target, isPng }: Output,
 ): Promise<void> {
   const server = await startChromium();
   const browser = await chromium.connect(server.wsEndpoint());
@@ -110,8 +118,9 @@ async function takeAll(
         const { code } = (await ask('POST', '/v1/session/codes')) as { code: string };
         await page.goto(`${url}${picture.path(shown)}#code=${code}`);
         await picture.shows(page);
-        const file = join(target, `${picture.name}-${theme}.webp`);
-        await writeFile(file, await take(page));
+        const file = join(target, `${picture.name}-${theme}.${isPng ? 'png' : 'webp'}`);
+        await settle(page);
+        await writeFile(file, isPng ? await page.screenshot() : await take(page));
         process.stderr.write(`${file}: ${Math.round((await stat(file)).size / 1_000)} kB\n`);
         await context.close();
       }
@@ -124,9 +133,6 @@ async function takeAll(
 
 /** A picture of what can be seen, as WebP, which the browser itself makes smaller than PNG. */
 async function take(page: Page): Promise<Buffer> {
-  await page.evaluate('document.fonts.ready');
-  // Charts are drawn in the frame after their data has come.
-  await sleep(SETTLED_MS);
   const session = await page.context().newCDPSession(page);
   for (const quality of QUALITIES) {
     const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality });
@@ -137,5 +143,11 @@ async function take(page: Page): Promise<Buffer> {
 }
 
 const SETTLED_MS = 1_000;
+
+/** Charts are drawn in the frame after their data has come. */
+async function settle(page: Page): Promise<void> {
+  await page.evaluate('document.fonts.ready');
+  await sleep(SETTLED_MS);
+}
 
 await main();

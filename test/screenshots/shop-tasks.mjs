@@ -52,7 +52,7 @@ export const transcode = task('transcode', { timeout: '10m' }, async (input, ctx
 
 export const etl = task(
   'etl',
-  { retry: { maxAttempts: 3, backoff: { base: '2s', jitter: 'none' } } },
+  { retry: { maxAttempts: 3, backoff: { base: '3s', jitter: 0 } } },
   async (input, ctx) => {
     await sleep(input.seconds * 1_000, undefined, { signal: ctx.signal });
     if (input.failsFirst && ctx.attempt === 1)

@@ -19,7 +19,11 @@ export async function startDemo(folder: string, module: string): Promise<Demo> {
   const child = spawn(process.execPath, args, {
     cwd: folder,
     env: { PATH: process.env.PATH, HOME: process.env.HOME },
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
   });
   const ended = once(child, 'close');
   const stop = async () => {
@@ -32,7 +36,7 @@ export async function startDemo(folder: string, module: string): Promise<Demo> {
     return { url, stop, ask: (method, path, body) => ask(url, apiKey, method, path, body) };
   } catch (error) {
     await stop();
-    throw error;
+    throw new Error(`The demo did not start:\n${said}`, { cause: error });
   }
 }
 

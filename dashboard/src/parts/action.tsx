@@ -8,6 +8,7 @@ import { confirm, type Question } from './confirm.js';
 import { copyText } from './copied.js';
 import { Icon } from './icon.js';
 import { Menu } from './menu.js';
+import { quoted } from './quoted.js';
 import { toast } from './toasts.js';
 
 /** Something that somebody can have done, and how to do it without the page. */
@@ -59,11 +60,6 @@ export async function perform(action: Action): Promise<boolean> {
 }
 
 type Shown = Pick<Action, 'method' | 'path' | 'body' | 'cli' | 'allTenants'>;
-
-/** A word of a command line as a shell reads it. */
-export function quoted(text: string): string {
-  return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
 
 /** The command that does the same with curl. */
 export function curlText({ method, path, body, allTenants = false }: Omit<Shown, 'cli'>): string {

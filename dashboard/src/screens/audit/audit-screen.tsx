@@ -1,11 +1,12 @@
 import { useMemo, useState } from 'preact/hooks';
 import type { AuditView } from '../../../../src/core/audit.js';
 import { usePageList } from '../../api/page-list.js';
-import { CopyAs, quoted } from '../../parts/action.js';
+import { CopyAs } from '../../parts/action.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { TextField } from '../../parts/form.js';
 import { Moment } from '../../parts/moment.js';
 import { ScreenTop } from '../../parts/panel.js';
+import { quoted } from '../../parts/quoted.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
 import { isOfAllTenants, TenantScope } from '../../parts/tenant-scope.js';

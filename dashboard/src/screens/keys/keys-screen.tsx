@@ -104,7 +104,7 @@ function Steering({ keyView: { id, name }, allTenants, refresh, show }: Steering
   const path = `/v1/keys/${encodeURIComponent(id)}`;
   const isOwn = session.value?.keyId === id;
   return (
-    <span class="action">
+    <span class="actions">
       <ActionButton
         isSmall
         action={{

@@ -39,15 +39,17 @@ export default function QueueScreen({ params: { name = '' } }: ScreenProps) {
         </a>
         <CopyAs method="GET" path={path} cli={`punctual queue get ${name}`} />
       </ScreenTop>
-      <div class="grid">
-        <Panel title="Now" resource={queue}>
-          {(now) => <Now queue={now} />}
-        </Panel>
-        <Panel title="Limits" resource={queue}>
-          {(now) => <Limits queue={now} />}
-        </Panel>
+      <div class="stack">
+        <div class="grid">
+          <Panel title="Now" resource={queue}>
+            {(now) => <Now queue={now} />}
+          </Panel>
+          <Panel title="Limits" resource={queue}>
+            {(now) => <Limits queue={now} />}
+          </Panel>
+        </div>
+        <History name={name} />
       </div>
-      <History name={name} />
       {isLimiting && view && (
         <QueueLimitsDialog queue={view} onClose={() => setLimiting(false)} onDone={refresh} />
       )}

@@ -1,5 +1,5 @@
 import type { Job, Target } from '../../../../src/core/job.js';
-import { quoted } from '../../parts/action.js';
+import { quoted } from '../../parts/quoted.js';
 import { jsonMistake, jsonText } from '../jobs/json-text.js';
 import { localText, momentOfLocal } from '../jobs/local-time.js';
 

@@ -81,7 +81,7 @@ function columnsOf(change: (tenant: TenantView) => void): readonly Column<Tenant
       ...{ title: 'Change', width: '180px' },
       render: (tenant) =>
         isOperator && (
-          <span class="action">
+          <span class="actions">
             <button type="button" class="button button-small" onClick={() => look(tenant.id)}>
               Look at it
             </button>
