@@ -93,7 +93,7 @@ it('the page fits a phone: nothing is wider than it, and the navigation opens', 
   await page.getByRole('link', { name: 'Cluster' }).click();
   await page.getByRole('heading', { name: 'Cluster', level: 1 }).waitFor();
   await expect.poll(() => page.getByRole('link', { name: 'Cluster' }).isVisible()).toBe(false);
-  expect(await page.evaluate<number>('document.documentElement.scrollWidth')).toBe(360);
+  await expect.poll(() => page.evaluate<number>('document.documentElement.scrollWidth')).toBe(360);
 });
 
 it('the page works below any path, and its links stay there', async () => {
