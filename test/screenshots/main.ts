@@ -42,7 +42,12 @@ const hasLink = (name: string) => (page: Page) => page.getByRole('link', { name 
 const PICTURES: readonly Picture[] = [
   { name: 'job', path: ({ job }) => `/jobs/${job}`, shows: has('wrote segment 12') },
   { name: 'workflow', path: ({ workflow }) => `/workflows/${workflow}`, shows: hasLink('publish') },
-  { name: 'gantt', path: ({ workflow }) => `/workflows/${workflow}?tab=gantt`, shows: hasLink('publish') },
+  {
+    name: 'gantt',
+    path: ({ workflow }) => `/workflows/${workflow}?tab=gantt`,
+    shows: hasLink('publish'),
+    size: { width: 1_280, height: 1_000 },
+  },
   { name: 'jobs', path: () => '/jobs', shows: has('charge-card') },
   { name: 'errors', path: () => '/errors', shows: has('was declined') },
   { name: 'schedule', path: ({ schedule }) => `/schedules/${schedule}`, shows: has('ran') },

@@ -1,5 +1,6 @@
+import { useEffect, useState } from 'preact/hooks';
 import type { Workflow, WorkflowStepView } from '../../../../src/core/workflow.js';
-import { useResource } from '../../api/resource.js';
+import { type Freshness, useResource } from '../../api/resource.js';
 import { ActionButton, CopyAs } from '../../parts/action.js';
 import { Facts } from '../../parts/facts.js';
 import { Moment } from '../../parts/moment.js';
@@ -19,8 +20,11 @@ import { WorkflowActions } from './workflow-actions.js';
 /** One workflow: its graph, its critical path, and its steps. */
 export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
   const path = `/v1/workflows/${encodeURIComponent(id)}`;
-  const workflow = useResource<Workflow>(path, { events: ['workflow.*', 'job.*'], about: id });
+  const [steps, setSteps] = useState(0);
+  const freshness = freshnessOf(id, steps);
+  const workflow = useResource<Workflow>(path, freshness);
   const view = workflow.data.value;
+  useEffect(() => setSteps(view?.progress.steps ?? 0), [view]);
   const refresh = () => void workflow.refresh();
   return (
     <>
@@ -45,7 +49,7 @@ export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
                 {
                   name: 'gantt',
                   title: 'Gantt',
-                  render: () => <TimedSteps id={id} workflow={now} />,
+                  render: () => <TimedSteps path={path} freshness={freshness} workflow={now} />,
                 },
                 { name: 'list', title: 'List', render: () => <Steps workflow={now} onDone={refresh} /> },
                 {
@@ -62,11 +66,23 @@ export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
   );
 }
 
+/** From so many steps on, a workflow is read less often: something happens all the time, and each read is much. */
+const MANY_STEPS = 1_000;
+
+function freshnessOf(id: string, steps: number): Freshness {
+  const atMostEveryMs = steps > MANY_STEPS ? 10_000 : 2_000;
+  return { events: ['workflow.*', 'job.*'], about: id, atMostEveryMs };
+}
+
+interface TimedStepsProps {
+  readonly path: string;
+  readonly freshness: Freshness;
+  readonly workflow: Workflow;
+}
+
 /** Attempts are read only where they are shown: of ten thousand steps, they are much. */
-function TimedSteps({ id, workflow }: { readonly id: string; readonly workflow: Workflow }) {
-  const timed = useResource<Workflow>(`/v1/workflows/${encodeURIComponent(id)}?include=attempts`, {
-    ...{ events: ['workflow.*', 'job.*'], about: id },
-  });
+function TimedSteps({ path, freshness, workflow }: TimedStepsProps) {
+  const timed = useResource<Workflow>(`${path}?include=attempts`, freshness);
   const view = timed.data.value;
   return (
     <>
