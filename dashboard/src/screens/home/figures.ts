@@ -8,6 +8,7 @@ import type {
   WorkerView,
 } from '../../../../src/core/wire.js';
 import { useResource } from '../../api/resource.js';
+import { session } from '../../api/session.js';
 
 /** What Home reads, and when again: mostly because something has happened, and now and then because time passes. */
 
@@ -20,9 +21,9 @@ export const useWaiting = () =>
     everyMs: 20 * SECOND_MS,
   });
 
-/** The same with jobs that are not live, which are counted in the database. */
-export const useLater = (isShown: boolean) =>
-  useResource<WaitingView>(isShown ? '/v1/waiting?include=later' : null, {
+/** The same with jobs that are not live, which are counted in the database; keys that are restricted to queues are not shown them. */
+export const useLater = () =>
+  useResource<WaitingView>(session.value?.queues === null ? '/v1/waiting?include=later' : null, {
     events: ['job.changed', 'job.skipped', 'workflow.*', 'batch.*'],
     atMostEveryMs: 5 * SECOND_MS,
     everyMs: 30 * SECOND_MS,

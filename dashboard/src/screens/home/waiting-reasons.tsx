@@ -1,5 +1,4 @@
 import type { WaitingView } from '../../../../src/core/wire.js';
-import { session } from '../../api/session.js';
 import { countText, durationText } from '../../parts/duration-text.js';
 import { Panel } from '../../parts/panel.js';
 import { addressOf } from '../../routing/root.js';
@@ -9,8 +8,7 @@ import { WAITING_WORDS } from './waiting-words.js';
 /** Why jobs wait, the most frequent reason first, and in which queues. */
 export function WaitingReasons() {
   const waiting = useWaiting();
-  // Keys that are restricted to queues are not shown how many jobs are on hold anywhere.
-  const later = useLater(session.value?.queues === null);
+  const later = useLater();
   return (
     <Panel title="Why are they waiting" resource={waiting} class="home-half">
       {(now) => <Reasons reasons={reasonsOf(now, later.data.value?.later)} />}
