@@ -73,6 +73,7 @@ class KeysetList<T> implements PageList<T> {
   constructor(
     private readonly path: string,
     private readonly limit: number,
+    private readonly allTenants: boolean,
   ) {}
 
   close(): void {
@@ -156,7 +157,8 @@ class KeysetList<T> implements PageList<T> {
 
   private async read(after: string | null): Promise<KeptPage<T>> {
     const query = { limit: this.limit, after };
-    const page = await get<ListPage<T>>(this.path, { query, signal: this.broken.signal });
+    const { allTenants, broken } = this;
+    const page = await get<ListPage<T>>(this.path, { query, allTenants, signal: broken.signal });
     this.scanned.value += page.scanned ?? 0;
     this.poorPages = page.complete === false ? this.poorPages + 1 : 0;
     this.isPaused.value = this.poorPages >= MOST_POOR_PAGES;
@@ -185,9 +187,10 @@ class KeysetList<T> implements PageList<T> {
   }
 }
 
-/** A list of the API, by its path with all its filters. */
-export function usePageList<T>(path: string, limit = 50): PageList<T> {
-  const list = useMemo(() => new KeysetList<T>(path, limit), [path, limit, tenant.value]);
+/** A list of the API, by its path with all its filters; of the chosen tenant, or for an operator of all. */
+export function usePageList<T>(path: string, limit = 50, allTenants = false): PageList<T> {
+  const chosen = allTenants ? null : tenant.value;
+  const list = useMemo(() => new KeysetList<T>(path, limit, allTenants), [path, limit, allTenants, chosen]);
   useEffect(() => {
     void list.restart();
     return () => list.close();
