@@ -193,6 +193,8 @@ export interface Call {
   stream(kind: WaitKind, tell: (stream: AnswerStream) => Promise<void>, type?: string): Promise<void>;
   /** The last event that a client of an event stream has seen, as it says when it connects again. */
   readonly lastEventId: string | null;
+  /** Counts the request as one of a key that came in its body, as those are counted that bring theirs in a header. */
+  countFor(keyId: string): void;
   /** Whether the caller of a public route sends an operator's key, and so may be told more. */
   bringsOperatorKey(): Promise<boolean>;
 }

@@ -50,6 +50,7 @@ interface ServingParts {
   readonly sessions?: Sessions;
   readonly log: HttpLog;
   readonly clientAddress?: (request: FastifyRequest) => string | null;
+  readonly countRequest?: (keyId: string) => void;
 }
 
 /**
@@ -214,6 +215,10 @@ class HttpCall implements Call {
     return typeof id === 'string' ? id : null;
   }
 
+  countFor(keyId: string): void {
+    this.parts.countRequest?.(keyId);
+  }
+
   bringsOperatorKey(): Promise<boolean> {
     return bringsOperatorKey(this.request, this.parts.authenticate, this.parts.sessions);
   }
@@ -263,15 +268,18 @@ class HttpStream implements AnswerStream {
   write(piece: string | Buffer): Promise<void> | undefined {
     this.open();
     const { raw } = this.reply;
-    if (raw.destroyed || raw.write(piece)) return undefined;
+    if (raw.destroyed || raw.write(piece) || this.gone.aborted) return undefined;
     // One promise for all pieces that wait: a stalled reader must not gather listeners.
     this.drained ??= new Promise((resolve) => {
       const goOn = () => {
         raw.off('drain', goOn).off('close', goOn);
+        this.gone.removeEventListener('abort', goOn);
         this.drained = undefined;
         resolve();
       };
       raw.once('drain', goOn).once('close', goOn);
+      // Who waits for a client that does not read must hear that the server closes, too.
+      this.gone.addEventListener('abort', goOn);
     });
     return this.drained;
   }

@@ -10,6 +10,7 @@ import type {
   WaitingView,
 } from '../../../src/core/wire.js';
 import { cliUnderTest } from '../../cli-under-test.js';
+import { countStatements } from '../../count-statements.js';
 import { TestNode } from '../../node-for-tests.js';
 
 let node: TestNode;
@@ -72,6 +73,9 @@ describe('errors', () => {
     expect((await errors('?queue=none')).data).toEqual([]);
     expect((await errors('?limit=1')).data).toHaveLength(1);
     expect((await errors('?since=1m')).data).toHaveLength(4);
+    // What was passed over is not counted, nor told to a key that may not see it.
+    expect((await errors('?task=refuse')).examined).toBe(1);
+    expect((await errors('?limit=1')).examined).toBe(6);
     expect((await node.ask('GET', '/v1/errors?since=31d', { tenant: 'acme' })).status).toBe(422);
   });
 
@@ -144,6 +148,13 @@ describe('the forecast', () => {
     expect(everybody.data.reduce((sum, { jobs }) => sum + jobs, 0)).toBeGreaterThanOrEqual(31);
     expect((await node.ask('GET', '/v1/forecast?minutes=1441')).status).toBe(422);
   });
+
+  it('is made once for all who ask for the same at the same time', async () => {
+    const counts = countStatements();
+    const [first, ...others] = await Promise.all(Array.from({ length: 20 }, () => ahead(30, tenant)));
+    for (const each of others) expect(each).toEqual(first);
+    expect(counts.get('count-later-by-minute')).toBeLessThan(5);
+  });
 });
 
 describe('what jobs wait for', () => {
@@ -171,6 +182,20 @@ describe('what jobs wait for', () => {
     expect(found.queues).toEqual([{ queue: 'lonely', jobs: 2 }]);
     expect(found.oldestReadyMs).toBeGreaterThan(0);
     expect((await waiting('globex')).data).toEqual([]);
+
+    const workflow = { jobs: { first: { task: 'x', hold: true }, second: { task: 'x', after: ['first'] } } };
+    await node.get('POST', '/v1/workflows', { tenant, body: { name: 'w', ...workflow } });
+    await node.submit({ task: 'x', delay: '30d' }, tenant);
+    await node.submit({ task: 'x', hold: true }, tenant);
+    expect(await waiting(tenant)).not.toHaveProperty('later');
+    const all = await node.get<WaitingView>('GET', '/v1/waiting?include=later', { tenant });
+    expect(all.later).toEqual({ held: 2, blocked: 1, notDue: 1, complete: true });
+    const everybody = await node.get<WaitingView>('GET', '/v1/waiting?include=later');
+    expect(everybody.later!.held).toBeGreaterThanOrEqual(3);
+    const body = { name: 'of a queue', tenant, scopes: ['read'], queues: ['lonely'] };
+    const { key } = await node.get<{ key: string }>('POST', '/v1/keys', { body });
+    expect((await node.ask('GET', '/v1/waiting', { key })).status).toBe(200);
+    expect((await node.ask('GET', '/v1/waiting?include=later', { key })).status).toBe(403);
   }, 60_000);
 });
 

@@ -1,7 +1,9 @@
 import { useState } from 'preact/hooks';
 import type { NewKeyView } from '../../../../src/core/access.js';
+import { tenant } from '../../api/client.js';
 import { may } from '../../api/session.js';
 import { Choices, FormDialog, TextField } from '../../parts/form.js';
+import { momentOfLocal } from '../jobs/local-time.js';
 
 const SCOPES = ['read', 'submit', 'work', 'admin'];
 
@@ -23,7 +25,7 @@ export function NewKey({ onClose, onDone }: NewKeyProps) {
     ...(isOperator ? { operator: true } : { scopes }),
     ...(!isOperator && queues.trim() !== '' && { queues: namesOf(queues) }),
     ...(!isOperator && tasks.trim() !== '' && { tasks: namesOf(tasks) }),
-    ...(expires !== '' && { expiresAt: new Date(expires).toISOString() }),
+    ...(expires !== '' && { expiresAt: momentOfLocal(expires) ?? expires }),
   };
   return (
     <FormDialog
@@ -36,6 +38,7 @@ export function NewKey({ onClose, onDone }: NewKeyProps) {
               label: 'Create',
               method: 'POST',
               path: '/v1/keys',
+              allTenants: isOperator,
               body,
               cli: `punctual key create ${wordsOf(body)}`,
               scope: 'admin',
@@ -60,6 +63,12 @@ export function NewKey({ onClose, onDone }: NewKeyProps) {
           )}
           {!isOperator && (
             <>
+              {tenant.value !== null && (
+                <p class="soft">
+                  It is for the tenant <span class="mono">{tenant.value}</span>; another is chosen at the top
+                  of the page.
+                </p>
+              )}
               <Choices legend="It may" all={SCOPES} chosen={scopes} onChange={setScopes} />
               <div class="field-pair">
                 <TextField
