@@ -96,6 +96,10 @@ export class S3Store implements ArtifactStore {
   /** A request that breaks off leaves nothing in a bucket. */
   async sweep(): Promise<void> {}
 
+  close(): Promise<void> {
+    return this.bucket.close();
+  }
+
   directUpload(upload: string, { size }: Blob, validForMs: number): Promise<DirectRequest> {
     const headers = { 'content-length': String(size) };
     const url = this.bucket.address('PUT', this.wholeOf(upload), headers, validForMs);
