@@ -7,7 +7,7 @@ import { checkedBytes, sizedBytes } from './checked-bytes.js';
 import { type BucketOptions, S3Bucket } from './s3-bucket.js';
 
 /** An object may be written by one request only up to this size. */
-const MOST_BYTES = 5 * 1024 ** 3;
+export const MOST_BUCKET_BYTES = 5 * 1024 ** 3;
 const PART = /\/part-(\d{1,5})$/;
 
 /**
@@ -42,7 +42,6 @@ export class S3Store implements ArtifactStore {
   }
 
   async put(blob: Blob, pieces: AsyncIterable<Buffer>): Promise<void> {
-    mustFit(blob.size);
     const stream = checkedBytes(blob, pieces);
     await this.bucket.put(this.keyOf(blob.sha256), blob.size, { stream, hash: blob.sha256 });
   }
@@ -76,7 +75,6 @@ export class S3Store implements ArtifactStore {
   }
 
   async complete(upload: string, blob: Blob): Promise<void> {
-    mustFit(blob.size);
     const parts = await this.parts(upload);
     try {
       await this.put(blob, this.readUpload(upload, parts));
@@ -136,9 +134,4 @@ export class S3Store implements ArtifactStore {
   private wholeOf(upload: string): string {
     return `${this.folderOf(upload)}whole`;
   }
-}
-
-function mustFit(size: number): void {
-  if (size > MOST_BYTES)
-    throw new PunctualError('ARTIFACT_TOO_LARGE', `A bucket takes artifacts of at most ${MOST_BYTES} bytes.`);
 }

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../../src/artifact/open-store.js';
 import type { S3Store } from '../../../src/artifact/s3-store.js';
-import type { ArtifactView } from '../../../src/core/artifact.js';
+import { type ArtifactView, PART_BYTES } from '../../../src/core/artifact.js';
 import { resolveConfig } from '../../../src/core/config.js';
 import type { ArtifactAnswer } from '../../../src/core/wire.js';
 import { nodeForTest } from '../../node-for-tests.js';
@@ -127,6 +127,10 @@ describe('a bucket', () => {
     expect(() => storeAt({ artifactStore })).toThrow(message);
   });
 
+  it('takes no larger artifacts than one request can write', () => {
+    expect(() => storeAt({ maxArtifactBytes: String(6 * 1024 ** 3) })).toThrow(/PUNCTUAL_MAX_ARTIFACT_BYTES/);
+  });
+
   it('needs a key', () => {
     expect(() => storeAt({ s3AccessKeyId: '' })).toThrow(/PUNCTUAL_S3_ACCESS_KEY_ID/);
   });
@@ -191,4 +195,24 @@ describe('a node with a bucket', () => {
     server.isDown = false;
     expect((await send(body.uploadUrl!, elf)).status).toBe(200);
   });
+
+  it('takes a large file in parts, which an upload that broke off goes on with', async () => {
+    const node = await nodeForTest({ settings: server.settings() });
+    const size = 4 * PART_BYTES + 5;
+    const bytes = Buffer.concat([randomBytes(1_000), Buffer.alloc(size - 1_000, 3)]);
+    const { body } = await announce(node, bytes, { runnable: false });
+    const first = Buffer.from(bytes.subarray(0, PART_BYTES));
+    expect((await send(`${body.uploadUrl}&part=1`, first)).status).toBe(200);
+    const { artifacts } = node.connect();
+    const sent: number[] = [];
+    const view = await artifacts.push(bytes, { runnable: false, onProgress: (all) => sent.push(all) });
+    expect(view).toMatchObject({ id: body.id, state: 'ready', size });
+    // What had arrived was not sent again.
+    expect(sent[0]).toBe(PART_BYTES);
+    expect(server.answered.filter((each) => each.startsWith('PUT') && each.includes('part-'))).toHaveLength(
+      5,
+    );
+    expect(keys()).toHaveLength(1);
+    expect(sha256([...server.objects.values()][0]!)).toBe(sha256(bytes));
+  }, 30_000);
 });
