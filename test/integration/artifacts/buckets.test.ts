@@ -73,23 +73,54 @@ describe('a bucket', () => {
     expect(keys()).toEqual([]);
   });
 
-  it('puts parts together, and forgets them', async () => {
+  it('joins parts without sending them again, and forgets them', async () => {
     const store = storeAt();
-    const bytes = randomBytes(3_000);
-    for (const [number, from] of [
-      [2, 1_000],
-      [1, 0],
-      [3, 2_000],
-    ] as const)
-      await store.putPart('u', { number, size: 1_000 }, pieces(bytes.subarray(from, from + 1_000)));
+    const part = 5 * 1024 * 1024;
+    const bytes = Buffer.concat([randomBytes(100), Buffer.alloc(2 * part, 5)]);
+    const [first, second, last] = [
+      bytes.subarray(0, part),
+      bytes.subarray(part, 2 * part),
+      bytes.subarray(2 * part),
+    ];
+    await store.putPart('u', { number: 2, size: part }, pieces(second));
+    await store.putPart('u', { number: 1, size: part }, pieces(first));
+    await store.putPart('u', { number: 3, size: 100 }, pieces(last));
     expect((await store.parts('u')).map(({ number }) => number)).toEqual([1, 2, 3]);
-    const wrong = { ...blobOf(bytes), sha256: sha256(Buffer.from('x')) };
+    const put = server.answered.length;
     await store.complete('u', blobOf(bytes));
     expect((await read(await store.open(sha256(bytes)))).equals(bytes)).toBe(true);
+    expect(server.answered.slice(put).filter((each) => each.startsWith('PUT'))).toHaveLength(3);
     expect(keys()).toHaveLength(1);
-    await store.putPart('v', { number: 1, size: 3_000 }, pieces(bytes));
+    expect(server.uploads.size).toBe(0);
+  });
+
+  it('joins nothing of other bytes, of a part that was replaced meanwhile, and of parts that are too small', async () => {
+    const store = storeAt();
+    const bytes = randomBytes(2_000);
+    const upload = async () => {
+      await store.putPart('v', { number: 1, size: 1_000 }, pieces(bytes.subarray(0, 1_000)));
+      await store.putPart('v', { number: 2, size: 1_000 }, pieces(bytes.subarray(1_000)));
+    };
+    await upload();
+    const wrong = { ...blobOf(bytes), sha256: sha256(Buffer.from('x')) };
     await expect(store.complete('v', wrong)).rejects.toMatchObject({ code: 'ARTIFACT_HASH' });
-    expect(keys()).toHaveLength(1);
+    expect(keys()).toEqual([]);
+    await upload();
+    // The server refuses parts below 5 MiB with an error whose status is none.
+    await expect(store.complete('v', blobOf(bytes))).rejects.toMatchObject({
+      ...{ code: 'ARTIFACT_STORE_UNAVAILABLE', message: expect.stringContaining('InvalidPart') },
+    });
+    expect(server.uploads.size).toBe(0);
+    expect(keys()).toHaveLength(2);
+  });
+
+  it('is swept of what was begun to be joined and never ended', async () => {
+    const store = storeAt();
+    const parts = new Map<number, Buffer>();
+    server.uploads.set('old', { key: 'some/prefix/blobs/a', parts, begunAt: 1_000 });
+    server.uploads.set('young', { key: 'some/prefix/blobs/b', parts, begunAt: Date.now() });
+    await store.sweep(Date.now() - 60_000);
+    expect([...server.uploads.keys()]).toEqual(['young']);
   });
 
   it('is asked again while it is busy, and says clearly what is wrong with it', async () => {
