@@ -851,13 +851,16 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
 -- definitions-with-artifacts
 SELECT * FROM (
   SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
-  WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0
+  WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0 AND (strpos(t.definition::text, $5) > 0 OR
+    strpos(t.definition::text, $6) > 0)
   UNION ALL
   SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
-  WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0
+  WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0 AND
+    (strpos(s.definition::text, $5) > 0 OR strpos(s.definition::text, $6) > 0)
   UNION ALL
   SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
-  WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0) n
+  WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0 AND (strpos(d.jobs::text,
+    $5) > 0 OR strpos(d.jobs::text, $6) > 0)) n
 WHERE (n.kind, n.name) > ($2, $3) ORDER BY n.kind, n.name LIMIT $4;
 
 -- delete-api-key
@@ -2637,7 +2640,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL
   WHERE a.id = $4::uuid AND a.state = $5::text AND a.used_at = $6::bigint AND a.expires_at = $7::bigint
-    AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.artifact = a.id) AND EXISTS (SELECT 1 FROM term)
+    AND (SELECT true FROM punctual.later l WHERE l.artifact = a.id LIMIT 1) IS NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING a.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -2810,9 +2813,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       ON true
   LEFT JOIN LATERAL (
     SELECT w.held FROM punctual.workflows w WHERE w.id = l.workflow AND s.id IS NOT NULL LIMIT 1) w ON true
-  WHERE l.artifact IS NOT NULL AND EXISTS (
-      SELECT 1 FROM punctual.artifacts a WHERE a.id = l.artifact AND a.state = 'ready') AND EXISTS (SELECT 1 FROM
-        term)
+  WHERE (SELECT a.state FROM punctual.artifacts a WHERE a.id = l.artifact LIMIT 1) = 'ready' AND EXISTS (SELECT 1
+    FROM term)
 ), parked AS (
   UPDATE punctual.steps s SET parked = true WHERE s.id = ANY (ARRAY(SELECT c.id FROM chosen c WHERE c.parks))
 ), answer AS (
@@ -3152,9 +3154,11 @@ WITH valid AS MATERIALIZED (
 SELECT named, young, EXISTS (SELECT 1 FROM made) AS made FROM valid;
 
 -- jobs-of-artifact
-(SELECT j.id FROM punctual.jobs j WHERE j.target ->> 'artifact' = $2 AND j.tenant = $1 LIMIT $3)
+(SELECT j.id FROM punctual.jobs j WHERE substring(j.target::text FROM '"artifact":"([0-9a-f-]{36})"') = $2 AND
+  j.tenant = $1 LIMIT $3)
 UNION ALL
-(SELECT l.id FROM punctual.later l WHERE l.target ->> 'artifact' = $2 AND l.tenant = $1 LIMIT $3)
+(SELECT l.id FROM punctual.later l WHERE substring(l.target::text FROM '"artifact":"([0-9a-f-]{36})"') = $2 AND
+  l.tenant = $1 LIMIT $3)
 LIMIT $3;
 
 -- judge-occurrences
@@ -3689,7 +3693,7 @@ array_to_string(ARRAY(
 EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
 EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
 EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake,
-EXISTS (SELECT 1 FROM punctual.later WHERE artifact IS NOT NULL) AS artifacts;
+EXISTS (SELECT 1 FROM punctual.later WHERE artifact >= '00000000-0000-0000-0000-000000000000') AS artifacts;
 
 -- make-artifact-gone
 UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL
