@@ -52,7 +52,8 @@ export const errorRoutes: readonly Route[] = [
         return {
           ...{ data: data.map(viewOf), next: null },
           ...{ from: new Date(window.from).toISOString(), to: new Date(to).toISOString(), intervalMs },
-          ...{ examined: found.examined, complete: found.complete },
+          examined: found.groups.reduce((sum, { count }) => sum + count, 0),
+          complete: found.complete,
         };
       } finally {
         room.giveBack(caller.tenant);

@@ -4,6 +4,7 @@ import { ForecastQuery, ForecastView as ForecastSchema } from '../core/schemas/a
 import { TimeSlice } from '../core/time-slice.js';
 import { FIRST_UUID } from '../core/uuid.js';
 import type { ForecastView } from '../core/wire.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
 import { countLater, isFullPortion, readSchedulesAhead, type ScheduleAhead } from '../store/jobs-ahead.js';
 import { forbidden, limitsOf } from './restrictions.js';
 import { type Route, route } from './route.js';
@@ -37,26 +38,48 @@ export const forecastRoutes: readonly Route[] = [
       if (limitsOf(caller)) throw forbidden('A restricted key is not shown what is due in all queues.');
       const shard = node.shardOf(caller.tenant);
       const tenant = caller.allTenants ? null : caller.tenant;
-      const { waitingJobs } = await shard.leader();
-      const from = Math.floor(shard.clock.now() / MINUTE_MS) * MINUTE_MS;
-      const jobs = Array.from({ length: minutes }, () => 0);
-      const occurrences = Array.from({ length: minutes }, () => 0);
-      const live = await waitingJobs.upcoming(tenant, from, minutes);
-      for (const [i, count] of live.counts.entries()) jobs[i]! += count;
-      const isAllLater = await countLater(shard.pool, tenant, from, jobs, MOST_LATER);
-      const soonest = await firstSchedules(shard, tenant);
-      const isAllDue = await countOccurrences(shard, tenant, from, occurrences);
-      const figures = await shard.figures();
-      const averageRunMs = figures && averageRun(figures);
-      return {
-        ...viewOf(from, jobs, occurrences, averageRunMs),
-        soonest,
-        slots: figures?.totals.slots ?? null,
-        complete: live.complete && isAllLater && isAllDue,
-      };
+      const leader = await shard.leader();
+      return shared(shard, `${minutes} ${tenant ?? ''}`, () => forecastOf(shard, leader, tenant, minutes));
     },
   }),
 ];
+
+/** Forecasts that are being made: they look at many rows, so whoever asks for the same at the same time gets the same. */
+const underWay = new WeakMap<Shard, Map<string, Promise<ForecastView>>>();
+
+function shared(shard: Shard, asked: string, make: () => Promise<ForecastView>): Promise<ForecastView> {
+  const ofShard = underWay.get(shard) ?? new Map<string, Promise<ForecastView>>();
+  underWay.set(shard, ofShard);
+  const found = ofShard.get(asked);
+  if (found) return found;
+  const made = make().finally(() => ofShard.delete(asked));
+  ofShard.set(asked, made);
+  return made;
+}
+
+async function forecastOf(
+  shard: Shard,
+  { waitingJobs }: Dispatcher,
+  tenant: string | null,
+  minutes: number,
+): Promise<ForecastView> {
+  const from = Math.floor(shard.clock.now() / MINUTE_MS) * MINUTE_MS;
+  const jobs = Array.from({ length: minutes }, () => 0);
+  const occurrences = Array.from({ length: minutes }, () => 0);
+  const live = await waitingJobs.upcoming(tenant, from, minutes);
+  for (const [i, count] of live.counts.entries()) jobs[i]! += count;
+  const isAllLater = await countLater(shard.pool, tenant, from, jobs, MOST_LATER);
+  const soonest = await firstSchedules(shard, tenant);
+  const isAllDue = await countOccurrences(shard, tenant, from, occurrences);
+  const figures = await shard.figures();
+  const averageRunMs = figures && averageRun(figures);
+  return {
+    ...viewOf(from, jobs, occurrences, averageRunMs),
+    soonest,
+    slots: figures?.totals.slots ?? null,
+    complete: live.complete && isAllLater && isAllDue,
+  };
+}
 
 function viewOf(
   from: number,

@@ -118,6 +118,7 @@ function keyForCodes({ key, sessionEndsAt }: Caller): string {
 async function byKey(node: NodeContext, call: Call, key: string, now: number): Promise<SignedIn> {
   const credential = key.startsWith('pk_') ? await node.authentication.authenticate(key) : null;
   if (credential === null || !('operator' in credential) || !credential.key) throw invalidKey();
+  call.countFor(credential.key.id);
   await inTransaction(node.shards[0].pool, (db) => addEntry(db, entryOf(call, now, credential, 'key'), null));
   node.shards[0].currentLeader()?.noteEntry();
   return { identity: credential, hash: hashKey(node.secret, key) };

@@ -60,10 +60,9 @@ export interface ErrorGroup {
   readonly counts: number[];
 }
 
-/** The groups, how many jobs were looked at, and whether these are all of the window. */
+/** The groups, and whether these are all of the window. How many others were passed over is told to nobody. */
 export interface ErrorGroups {
   readonly groups: readonly ErrorGroup[];
-  readonly examined: number;
   readonly complete: boolean;
 }
 
@@ -101,8 +100,8 @@ export async function readErrorGroups(
     const { examined: found, reach } = rows[0]!;
     examined += Number(found);
     if (Number(found) < portion || reach === null)
-      return { groups: [...groups.values()], examined, complete: true };
-    if (examined >= most) return { groups: [...groups.values()], examined, complete: false };
+      return { groups: [...groups.values()], complete: true };
+    if (examined >= most) return { groups: [...groups.values()], complete: false };
     below = reach;
   }
 }

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { ROOT } from '../routing/root.js';
-import { parseExactly } from './exact-json.js';
-import { Problem, problemOf } from './problem.js';
+import { parseExactly, writeExactly } from './exact-json.js';
+import { isUnreachable, Problem, problemOf } from './problem.js';
 
 /** The one way to the API. Changes are sent once and never repeated: whoever does not know how one ended looks, and decides. */
 
@@ -30,8 +30,24 @@ export function rememberedTenant(): string {
   return sessionStorage.getItem(TENANT_NAME) ?? DEFAULT_TENANT;
 }
 
+const forgetting: (() => void)[] = [];
+
+/**
+ * Has a function called when the page begins to show the things of another tenant, or of another key. Whatever outlives its
+ * screen forgets then: what was told, asked or offered about the ones before must not be about the others.
+ */
+export function whenOthersAreShown(forget: () => void): void {
+  forgetting.push(forget);
+}
+
+/** To be called when the page begins to show the things of others. */
+export function showOthers(): void {
+  for (const forget of forgetting) forget();
+}
+
 /** Has all requests ask for a tenant; null forgets what was chosen. */
 export function chooseTenant(name: string | null): void {
+  if (name !== tenant.peek()) showOthers();
   if (name === null) sessionStorage.removeItem(TENANT_NAME);
   else sessionStorage.setItem(TENANT_NAME, name);
   tenant.value = name;
@@ -68,9 +84,13 @@ export function requestHeaders(method: Method, allTenants = false): Record<strin
   };
 }
 
+/** After so long without a whole answer, a read is given up: a node that hangs must not keep the page waiting for ever. */
+const READ_MS = 60_000;
+
 /** Sends a request and answers with its response; throws a `Problem` if the API refuses. */
 export async function send(method: Method, path: string, request: Request = {}): Promise<Response> {
   const { body, query, headers, allTenants, signal: broken } = request;
+  const ends = [...(broken ? [broken] : []), ...(method === 'GET' ? [AbortSignal.timeout(READ_MS)] : [])];
   const response = await fetch(requestUrl(path, query), {
     method,
     credentials: 'same-origin',
@@ -79,11 +99,10 @@ export async function send(method: Method, path: string, request: Request = {}):
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...headers,
     },
-    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    ...(broken && { signal: broken }),
+    ...(body !== undefined && { body: typeof body === 'string' ? body : writeExactly(body)! }),
+    ...(ends.length > 0 && { signal: AbortSignal.any(ends) }),
   }).catch((error: unknown) => {
-    if (error instanceof TypeError) throw new Problem('UNREACHABLE', 0, 'The node cannot be reached.');
-    throw error;
+    throw isUnreachable(error) ? unreachable(method, path) : error;
   });
   noteClock(response);
   if (response.ok) return response;
@@ -94,7 +113,7 @@ export async function send(method: Method, path: string, request: Request = {}):
 /** Sends a request and reads the JSON of its answer. */
 export async function call<T>(method: Method, path: string, request?: Request): Promise<T> {
   const response = await send(method, path, request);
-  return (response.status === 204 ? undefined : await response.json()) as T;
+  return (response.status === 204 ? undefined : await bodyOf(response, JSON.parse)) as T;
 }
 
 /** Reads something. */
@@ -102,7 +121,26 @@ export const get = <T>(path: string, request?: Request) => call<T>('GET', path, 
 
 /** Reads something whose numbers must stay as they are written, such as payloads. */
 export async function getExactly<T>(path: string, request?: Request): Promise<T> {
-  return parseExactly(await (await send('GET', path, request)).text()) as T;
+  return (await bodyOf(await send('GET', path, request), parseExactly)) as T;
+}
+
+/** What an answer holds. Something in between may have answered with a page of its own. */
+async function bodyOf(response: Response, read: (text: string) => unknown): Promise<unknown> {
+  const text = await response.text();
+  try {
+    return read(text);
+  } catch {
+    const detail = 'The answer cannot be read: something between the node and the page may have given it.';
+    throw new Problem('UNEXPECTED', response.status, detail);
+  }
+}
+
+function unreachable(method: Method, path: string): Problem {
+  const isChange = method !== 'GET' && path !== '/v1/session';
+  const detail = isChange
+    ? 'The connection was lost, so whether this was done is not known. Look before you do it again.'
+    : 'The node cannot be reached.';
+  return new Problem('UNREACHABLE', 0, detail);
 }
 
 /** How far the clock of the node is ahead of that of the browser. Headers tell whole seconds, so less than two is no difference. */

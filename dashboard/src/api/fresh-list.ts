@@ -3,10 +3,36 @@ import { onEvents } from '../live/live.js';
 import { type PageList, usePageList } from './page-list.js';
 import { useResource } from './resource.js';
 
-interface FreshListOptions<T> {
+/** The shortest time between two reads because of events, however many there are. */
+const AT_MOST_EVERY_MS = 2_000;
+
+interface ListNewsOptions<T> {
   readonly keyOf: (row: T) => string;
-  /** Events after which rows may have come or gone. */
+  /** Events after which rows may have come, gone or changed. */
   readonly events: readonly string[];
+}
+
+/** Keeps a list up to date with events, at the pace of people and without moving what they look at. */
+export function useListNews<T>(list: PageList<T>, { keyOf, events }: ListNewsOptions<T>): void {
+  useEffect(() => {
+    let timer: number | undefined;
+    let readAt = Number.NEGATIVE_INFINITY;
+    const read = () => {
+      timer = undefined;
+      readAt = performance.now();
+      void list.renew(keyOf);
+    };
+    const stop = onEvents(events, () => {
+      timer ??= window.setTimeout(read, Math.max(0, readAt + AT_MOST_EVERY_MS - performance.now()));
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [list, events.join()]);
+}
+
+interface FreshListOptions<T> extends ListNewsOptions<T> {
   /** How often the figures of the first rows are read again, because they change without events. */
   readonly everyMs: number;
   /** Whether an operator is shown all tenants. */
@@ -19,7 +45,7 @@ const LIMIT = 100;
 export function useFreshList<T>(path: string, options: FreshListOptions<T>): PageList<T> {
   const { keyOf, events, everyMs, allTenants = false } = options;
   const list = usePageList<T>(path, LIMIT, allTenants);
-  useEffect(() => onEvents(events, () => void list.restart()), [list, events.join()]);
+  useListNews(list, { keyOf, events });
   const first = useResource<{ readonly data: readonly T[] }>(`${path}?limit=${LIMIT}`, {
     everyMs,
     allTenants,

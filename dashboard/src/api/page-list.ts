@@ -36,6 +36,8 @@ export interface PageList<T> {
   readonly readBack: () => Promise<void>;
   /** Begins anew with the first page; what is shown stays until it is there. */
   readonly restart: () => Promise<void>;
+  /** Reads the first page again, for news about its rows; what somebody has scrolled to stays where it is. */
+  readonly renew: (keyOf: (row: T) => string) => Promise<void>;
   /** Changes the rows that are kept, for news about them. */
   readonly update: (change: (row: T) => T) => void;
 }
@@ -49,6 +51,8 @@ interface KeptPage<T> {
   readonly after: string | null;
   readonly rows: readonly T[];
   readonly next: string | null;
+  /** Whether it ended before it was full, because what was looked for is rare. */
+  readonly isEarly: boolean;
 }
 
 class KeysetList<T> implements PageList<T> {
@@ -118,12 +122,32 @@ class KeysetList<T> implements PageList<T> {
     const previous = this.passed.at(-1);
     if (this.isLoading.value || !previous) return;
     await this.reading(async () => {
-      const page = await this.read(previous.after);
+      let page = await this.read(previous.after);
+      // What was put together from pages that ended early is put together again, or rows between two pages would be missing.
+      while (page.isEarly && page.next !== null && page.rows.length < previous.count) {
+        const more = await this.read(page.next);
+        page = { ...more, after: page.after, rows: [...page.rows, ...more.rows] };
+      }
       this.passed.pop();
       this.pages.unshift(page);
       if (this.pages.length > MOST_PAGES) this.pages.pop();
       this.show();
     });
+  };
+
+  renew = async (keyOf: (row: T) => string): Promise<void> => {
+    const { signal: broken } = this.broken;
+    const first = await get<ListPage<T>>(this.path, { query: { limit: this.limit }, signal: broken }).catch(
+      // The list itself shows what is wrong when it is asked the next time.
+      () => null,
+    );
+    if (first === null || broken.aborted || !this.isRead.value) return;
+    const { data, next, complete } = first;
+    // A page that others go on from cannot be replaced: rows would be missing between the two.
+    const isAlone = this.pages.length === 1 && this.passed.length === 0 && !this.isLoading.value;
+    if (isAlone) this.pages = [{ after: null, rows: data, next, isEarly: complete === false }];
+    const fresh = new Map(data.map((row) => [keyOf(row), row]));
+    this.update((row) => fresh.get(keyOf(row)) ?? row);
   };
 
   update = (change: (row: T) => T): void => {
@@ -138,7 +162,7 @@ class KeysetList<T> implements PageList<T> {
     this.scanned.value += page.scanned ?? 0;
     this.poorPages = page.complete === false ? this.poorPages + 1 : 0;
     this.isPaused.value = this.poorPages >= MOST_POOR_PAGES;
-    return { after, rows: page.data, next: page.next };
+    return { after, rows: page.data, next: page.next, isEarly: page.complete === false };
   }
 
   private show(): void {

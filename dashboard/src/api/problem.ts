@@ -41,10 +41,20 @@ export async function problemOf(response: Response): Promise<Problem> {
   return new Problem(code, response.status, text, errors ?? []);
 }
 
+/** Whether something was thrown because no answer came, or not all of it. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof TypeError || (error instanceof DOMException && error.name === 'TimeoutError');
+}
+
+/** Whether a read that failed like this may succeed when it is made again. */
+export function mayPass({ code, status }: Problem): boolean {
+  return code === 'UNREACHABLE' || code === 'UNEXPECTED' || status === 429 || status >= 500;
+}
+
 /** Anything that was thrown as a problem; null for what was broken off on purpose. */
 export function asProblem(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
   if (error instanceof DOMException && error.name === 'AbortError') return null;
-  if (error instanceof TypeError) return new Problem('UNREACHABLE', 0, 'The node cannot be reached.');
+  if (isUnreachable(error)) return new Problem('UNREACHABLE', 0, 'The node cannot be reached.');
   throw error;
 }

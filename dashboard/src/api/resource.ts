@@ -2,7 +2,7 @@ import { type ReadonlySignal, signal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { type Batch, onEvents } from '../live/live.js';
 import { get, getExactly, type Request, tenant } from './client.js';
-import { asProblem, type Problem } from './problem.js';
+import { asProblem, mayPass, type Problem } from './problem.js';
 import { isVisible } from './visibility.js';
 
 /**
@@ -38,6 +38,8 @@ export interface Freshness {
 }
 
 const AT_MOST_EVERY_MS = 2_000;
+/** The longest time between two tries while reads fail and nothing is heard. */
+const LONGEST_PAUSE_MS = 15_000;
 /** What is younger is not read again because one more part of the page shows it. */
 const FRESH_MS = 1_000;
 /** How long something is kept for whoever comes back to it. */
@@ -53,7 +55,9 @@ class SharedResource<T> implements Resource<T> {
   private readAt = Number.NEGATIVE_INFINITY;
   private isStale = false;
   private timer: number | undefined;
-  private stops: (() => void)[] = [];
+  private again: Promise<void> | null = null;
+  private failures = 0;
+  private stopWatching: (() => void) | undefined;
   private broken = new AbortController();
   private leftAt = 0;
 
@@ -72,7 +76,18 @@ class SharedResource<T> implements Resource<T> {
   }
 
   refresh = (): Promise<void> => {
-    if (this.reading !== null) return this.reading;
+    if (this.reading === null) return this.begin();
+    // What is being read may be from before whatever makes somebody ask now.
+    this.again ??= this.reading
+      .catch(() => undefined)
+      .then(() => {
+        this.again = null;
+        return this.isUsed ? (this.reading ?? this.begin()) : undefined;
+      });
+    return this.again;
+  };
+
+  private begin(): Promise<void> {
     const reading = this.read().finally(() => {
       if (this.reading !== reading) return;
       this.reading = null;
@@ -80,16 +95,18 @@ class SharedResource<T> implements Resource<T> {
     });
     this.reading = reading;
     return reading;
-  };
+  }
 
   /** Keeps it fresh until the returned function is called. */
   use(freshness: Freshness): () => void {
     this.users.add(freshness);
     if (this.users.size === 1) this.start();
-    else this.listen(freshness);
-    if (performance.now() - this.readAt > FRESH_MS || this.data.value === undefined) void this.refresh();
+    const stopListening = this.listen(freshness);
+    const isFresh = performance.now() - this.readAt <= FRESH_MS && this.data.value !== undefined;
+    if (this.reading === null && !isFresh) void this.begin();
     else this.plan();
     return () => {
+      stopListening?.();
       this.users.delete(freshness);
       if (this.users.size === 0) this.stop();
     };
@@ -97,27 +114,32 @@ class SharedResource<T> implements Resource<T> {
 
   private start(): void {
     this.broken = new AbortController();
-    for (const each of this.users) this.listen(each);
-    this.stops.push(isVisible.subscribe(() => this.plan()));
+    this.stopWatching = isVisible.subscribe(() => this.plan());
   }
 
   private stop(): void {
     clearTimeout(this.timer);
-    for (const stop of this.stops) stop();
-    this.stops = [];
+    this.stopWatching?.();
     this.broken.abort();
+    if (this.reading !== null) {
+      // What was broken off is read when somebody wants it again, however soon that is.
+      this.readAt = Number.NEGATIVE_INFINITY;
+      this.isLoading.value = false;
+    }
     this.reading = null;
     this.leftAt = performance.now();
   }
 
-  private listen({ events, about }: Freshness): void {
-    if (!events) return;
-    this.stops.push(
+  private listen({ events, about }: Freshness): (() => void) | undefined {
+    return (
+      events &&
       onEvents(events, (batch) => {
         if (about !== undefined && !mayBeAbout(batch, about)) return;
         this.isStale = true;
+        // Who tells news can be asked, too.
+        this.failures = 0;
         this.plan();
-      }),
+      })
     );
   }
 
@@ -134,7 +156,8 @@ class SharedResource<T> implements Resource<T> {
       every = Math.min(every, everyMs);
     }
     const age = performance.now() - this.readAt;
-    const wait = (this.isStale ? least : every) - age;
+    const pause = Math.min(least * 2 ** this.failures, Math.max(least, LONGEST_PAUSE_MS));
+    const wait = (this.isStale ? pause : every) - age;
     if (wait === Number.POSITIVE_INFINITY) return;
     this.timer = window.setTimeout(() => void this.refresh(), Math.max(0, wait));
   }
@@ -148,11 +171,15 @@ class SharedResource<T> implements Resource<T> {
     try {
       this.data.value = await this.ask(this.path, { signal: broken, allTenants: this.allTenants });
       this.problem.value = null;
+      this.failures = 0;
     } catch (error) {
       const problem = asProblem(error);
-      if (problem) this.problem.value = problem;
+      if (!problem) return;
+      this.problem.value = problem;
       // Where nothing else calls for another try, the node may be back.
-      if (problem?.code === 'UNREACHABLE' || (problem?.status ?? 0) >= 500) this.isStale = true;
+      if (!mayPass(problem)) return;
+      this.isStale = true;
+      this.failures += 1;
     } finally {
       if (!broken.aborted) this.isLoading.value = false;
     }
@@ -160,8 +187,8 @@ class SharedResource<T> implements Resource<T> {
 }
 
 /** Whether a batch tells of something, or may have left out an event that does. */
-function mayBeAbout({ events, isPartial, isReset }: Batch, about: string): boolean {
-  if (isPartial || isReset) return true;
+function mayBeAbout({ events, isPartial, isReset, isBeginning }: Batch, about: string): boolean {
+  if (isPartial || isReset || isBeginning) return true;
   return events.some((event) =>
     [event.job, event.workflow, event.batch, event.schedule, event.queue, event.worker].includes(about),
   );

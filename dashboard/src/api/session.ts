@@ -1,7 +1,8 @@
 import { computed, signal } from '@preact/signals';
 import type { KeyScope } from '../../../src/core/access.js';
 import type { Session } from '../../../src/core/session.js';
-import { call, chooseTenant, rememberedTenant, tenant, whenSessionEnds } from './client.js';
+import { ROOT } from '../routing/root.js';
+import { call, chooseTenant, rememberedTenant, showOthers, tenant, whenSessionEnds } from './client.js';
 import { Problem } from './problem.js';
 import { forgetResources } from './resource.js';
 
@@ -24,15 +25,18 @@ export const session = computed(() => (state.value.kind === 'signed-in' ? state.
 /** Whose screens stay mounted under the sign-in, so that what was typed is not lost when a session ends. */
 export const lastSession = signal<Session | null>(null);
 
-whenSessionEnds(() => {
+function endSession(): void {
   if (state.value.kind === 'signed-in') state.value = { kind: 'signed-out', reason: 'expired' };
-});
+}
+
+whenSessionEnds(endSession);
 
 function enter(found: Session): void {
   const before = lastSession.value;
   if (before && (before.keyId !== found.keyId || before.tenant !== found.tenant)) {
     // Nothing that was read for one may be shown to another, not even until it has been read again.
     forgetResources();
+    showOthers();
     chooseTenant(null);
   }
   tenant.value = found.operator ? rememberedTenant() : null;
@@ -43,16 +47,33 @@ function enter(found: Session): void {
 /** Signs in with what somebody typed, or with the code of a link. */
 export async function signIn(credential: { key: string } | { code: string }): Promise<void> {
   enter(await call<Session>('POST', '/v1/session', { body: credential }));
+  tabs.postMessage('in');
 }
 
 /** Has the browser forget the session. */
 export async function signOut(): Promise<void> {
   await call('DELETE', '/v1/session');
+  leave();
+  tabs.postMessage('out');
+}
+
+function leave(): void {
   forgetResources();
+  showOthers();
   lastSession.value = null;
   chooseTenant(null);
   state.value = { kind: 'signed-out', reason: 'left' };
 }
+
+/**
+ * All tabs of a browser have one cookie. When another tab signs in or out, so has this one: else it would show the things of
+ * one key, and do things with the rights of another.
+ */
+const tabs = new BroadcastChannel(`punctual-session ${ROOT.href}`);
+tabs.onmessage = ({ data }: MessageEvent<'in' | 'out'>) => {
+  if (data === 'out') leave();
+  else void findSession().catch(endSession);
+};
 
 /** Finds out whether somebody is signed in. */
 export async function findSession(): Promise<void> {

@@ -1,4 +1,5 @@
 import type { PunctualEvent } from '../../../src/core/events.js';
+import { whenOthersAreShown } from '../api/client.js';
 import { isVisible } from '../api/visibility.js';
 import type { LiveMessage } from './messages.js';
 
@@ -16,6 +17,8 @@ export interface Batch {
   readonly isPartial: boolean;
   /** Whether anything at all may have happened, because the stream could not go on where it was. */
   readonly isReset: boolean;
+  /** Whether the stream has begun: what was read before that may have changed unheard. */
+  readonly isBeginning: boolean;
 }
 
 type Listener = (batch: Batch) => void;
@@ -29,6 +32,7 @@ let events: PunctualEvent[] = [];
 let counts = new Map<string, number>();
 let isPartial = false;
 let isReset = false;
+let isBeginning = false;
 let isPlanned = false;
 
 /** Has a function told of every batch; the returned one ends that. */
@@ -42,7 +46,7 @@ export function onEvents(types: readonly string[], run: Listener): () => void {
   const fits = (type: string) =>
     types.some((each) => each === type || (each.endsWith('.*') && type.startsWith(each.slice(0, -1))));
   return onBatch((batch) => {
-    if (batch.isReset || [...batch.counts.keys()].some(fits)) run(batch);
+    if (batch.isReset || batch.isBeginning || [...batch.counts.keys()].some(fits)) run(batch);
   });
 }
 
@@ -50,6 +54,7 @@ export function onEvents(types: readonly string[], run: Listener): () => void {
 export function addMessages(messages: readonly LiveMessage[]): void {
   for (const message of messages) {
     if (message.kind === 'reset') isReset = true;
+    else if (message.kind === 'hello') isBeginning ||= !message.resumed;
     else if (message.kind === 'event') addEvent(message.event);
     else if (message.kind === 'sum') {
       isPartial = true;
@@ -79,14 +84,28 @@ function plan(ms: number): void {
 
 function tell(): void {
   isPlanned = false;
-  if (!isVisible.value || (counts.size === 0 && !isReset)) return;
-  const batch = { events, counts, isPartial, isReset };
+  if (!isVisible.value || (counts.size === 0 && !isReset && !isBeginning)) return;
+  const batch = { events, counts, isPartial, isReset, isBeginning };
+  forget();
+  for (const listener of listeners) {
+    try {
+      listener(batch);
+    } catch (error) {
+      // One part of the page must not keep the news from the others, nor end the stream.
+      reportError(error);
+    }
+  }
+}
+
+function forget(): void {
   events = [];
   counts = new Map();
   isPartial = false;
   isReset = false;
-  for (const listener of listeners) listener(batch);
+  isBeginning = false;
 }
+
+whenOthersAreShown(forget);
 
 isVisible.subscribe((now) => {
   if (now) plan(0);

@@ -25,6 +25,7 @@ it('messages are the same however the stream is cut into pieces', () => {
     ['event', '7.2'],
     ['sum', '7.9'],
   ]);
+  expect(whole[0]).toMatchObject({ resumed: false });
   expect(whole[1]).toMatchObject({ event: { queue: '<b>é</b>' } });
   expect(whole[2]).toMatchObject({ sum: { events: { 'job.started': 5 } } });
   for (const size of [1, 7, 50]) {

@@ -4,7 +4,8 @@ import type { PunctualEvent } from '../../../src/core/events.js';
 
 /** An event of the API, or one of the messages about the stream itself. */
 export type LiveMessage =
-  | { readonly kind: 'hello'; readonly id: string }
+  /** The stream has begun; unless it goes on where the page was, nobody knows what happened before. */
+  | { readonly kind: 'hello'; readonly id: string; readonly resumed: boolean }
   | { readonly kind: 'reset'; readonly id: string }
   | { readonly kind: 'event'; readonly id: string; readonly event: PunctualEvent }
   | { readonly kind: 'sum'; readonly id: string; readonly sum: EventSum };
@@ -41,7 +42,9 @@ function messageOf(text: string): LiveMessage | null {
     else if (line.startsWith('data: ')) data = line.slice(6);
   }
   if (id === '' || type === '') return null;
-  if (type === 'hello' || type === 'reset') return { kind: type, id };
+  if (type === 'hello')
+    return { kind: type, id, resumed: (JSON.parse(data) as { resumed: boolean }).resumed };
+  if (type === 'reset') return { kind: type, id };
   if (type === 'sum') return { kind: 'sum', id, sum: JSON.parse(data) as EventSum };
   return { kind: 'event', id, event: JSON.parse(data) as PunctualEvent };
 }

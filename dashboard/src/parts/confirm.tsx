@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { whenOthersAreShown } from '../api/client.js';
 import { Dialog } from './dialog.js';
 
 /** What somebody is asked before something is done. */
@@ -17,6 +18,8 @@ interface Asked extends Question {
 }
 
 const asked = signal<Asked | null>(null);
+
+whenOthersAreShown(() => asked.value?.answer(false));
 
 /** Asks, and answers with whether it shall be done. */
 export function confirm(question: Question): Promise<boolean> {

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { whenOthersAreShown } from '../api/client.js';
 import { Icon } from './icon.js';
 
 /** Short news about what somebody has just done, with a way to undo it where there is one. */
@@ -22,6 +23,11 @@ const MOST = 4;
 
 const shown = signal<readonly Shown[]>([]);
 let lastId = 0;
+
+// What is taken back would be taken back with the rights and for the tenant of now.
+whenOthersAreShown(() => {
+  shown.value = [];
+});
 
 /** Shows a toast for a while. */
 export function toast(what: Toast): void {

@@ -49,6 +49,8 @@ export function Commands() {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return;
+      // Nothing comes over a window that asks for something, nor over the sign-in.
+      if (open.value === null && document.querySelector('dialog[open]')) return;
       event.preventDefault();
       open.value = open.value === 'palette' ? null : 'palette';
     };

@@ -1,3 +1,4 @@
+import { may } from '../api/session.js';
 import { connection, lagMs } from '../live/live.js';
 
 const WORDS = {
@@ -8,6 +9,7 @@ const WORDS = {
 
 /** Whether what is shown is up to date: the state of the stream, and how long news take. */
 export function ConnectionDot() {
+  if (!may('read')) return null;
   const state = connection.value;
   const lag = lagMs.value;
   const late = state === 'open' && lag >= 1_000 ? ` · ${(lag / 1_000).toFixed(1)} s behind` : '';

@@ -1,5 +1,5 @@
-import type { FunctionComponent } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ComponentChildren, FunctionComponent } from 'preact';
+import { useEffect, useErrorBoundary, useState } from 'preact/hooks';
 import { may } from '../api/session.js';
 import { EmptyState } from '../parts/empty-state.js';
 import { path } from '../routing/location.js';
@@ -19,30 +19,49 @@ export function ScreenView() {
 
 function LoadedScreen({ match }: { readonly match: Match }) {
   const { route, params } = match;
-  const [, setLoads] = useState(0);
+  // What was drawn decides, and not what is there by now: another view may have loaded the screen between the two.
+  const [Screen, setScreen] = useState(() => loaded.get(route));
   const [failed, setFailed] = useState(false);
-  const isHere = useRef(true);
   useEffect(() => {
-    isHere.current = true;
-    if (loaded.has(route)) return;
+    if (Screen) return;
+    let isHere = true;
     route.load().then(
       (module) => {
-        loaded.set(route, module.default as FunctionComponent<ScreenProps>);
-        if (isHere.current) setLoads((count) => count + 1);
+        const screen = module.default as FunctionComponent<ScreenProps>;
+        loaded.set(route, screen);
+        if (isHere) setScreen(() => screen);
       },
-      () => isHere.current && setFailed(true),
+      () => isHere && setFailed(true),
     );
     return () => {
-      isHere.current = false;
+      isHere = false;
     };
   }, [route]);
-  const Screen = loaded.get(route);
-  if (Screen) return <Screen params={params} />;
+  if (Screen)
+    return (
+      <Guarded>
+        <Screen params={params} />
+      </Guarded>
+    );
   if (failed) return <LoadFailed />;
   return (
     <p class="screen-wait" role="status">
       Loading {route.title} …
     </p>
+  );
+}
+
+/** A screen that fails must not take the navigation and everything else with it. */
+function Guarded({ children }: { readonly children: ComponentChildren }) {
+  const [error, tryAgain] = useErrorBoundary((thrown: unknown) => reportError(thrown));
+  if (error === undefined) return children;
+  return (
+    <EmptyState title="This screen has failed">
+      <p>It cannot show what it was given: {error instanceof Error ? error.message : String(error)}</p>
+      <button type="button" class="button button-main" onClick={tryAgain}>
+        Try again
+      </button>
+    </EmptyState>
   );
 }
 

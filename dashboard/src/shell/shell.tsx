@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { tenant } from '../api/client.js';
 import { readAgain } from '../api/resource.js';
-import { session } from '../api/session.js';
+import { may, session } from '../api/session.js';
 import { startLive } from '../live/live.js';
 import { ConfirmDialog } from '../parts/confirm.js';
 import { Icon } from '../parts/icon.js';
@@ -85,7 +85,8 @@ function useLive(isCovered: boolean): void {
   const keyId = who?.keyId ?? null;
   const ofTenant = tenant.value ?? who?.tenant ?? null;
   useEffect(
-    () => (isCovered ? undefined : startLive({ keyId, tenant: ofTenant })),
+    // Who may not read may not listen either, and need not ask again and again.
+    () => (isCovered || !may('read') ? undefined : startLive({ keyId, tenant: ofTenant })),
     [isCovered, keyId, ofTenant],
   );
 }

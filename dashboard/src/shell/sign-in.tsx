@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { asProblem } from '../api/problem.js';
 import { findSession, sessionState, signIn } from '../api/session.js';
 import { Copied } from '../parts/copied.js';
@@ -27,8 +28,9 @@ export function SignIn({ isOver }: SignInProps) {
         Connecting …
       </p>
     );
+  const Frame = isOver ? Cover : Whole;
   return (
-    <main class={isOver ? 'sign-in sign-in-over' : 'sign-in'}>
+    <Frame>
       <div class="card sign-in-card">
         <h1>
           <img src="./favicon.svg" alt="" width="28" height="28" /> Punctual
@@ -43,7 +45,35 @@ export function SignIn({ isOver }: SignInProps) {
         <p class="soft">No key at hand? On the machine of a node, this prints a link that signs in once:</p>
         <Copied text="punctual open" />
       </div>
-    </main>
+    </Frame>
+  );
+}
+
+interface FrameProps {
+  readonly children: ComponentChildren;
+}
+
+function Whole({ children }: FrameProps) {
+  return <main class="sign-in">{children}</main>;
+}
+
+/** A window over the page: only a window can lie over another one that was open when the session ended. */
+function Cover({ children }: FrameProps) {
+  const cover = useRef<HTMLDialogElement>(null);
+  const open = () => cover.current?.showModal();
+  // Before the field takes the focus.
+  useLayoutEffect(open, []);
+  // Browsers close a window at the second Escape, whatever the page says to the first.
+  return (
+    <dialog
+      ref={cover}
+      class="sign-in sign-in-over"
+      aria-label="Sign in"
+      onCancel={(event) => event.preventDefault()}
+      onClose={open}
+    >
+      {children}
+    </dialog>
   );
 }
 

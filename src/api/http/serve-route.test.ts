@@ -177,6 +177,19 @@ it('an answer that streams waits for a client that reads slowly', async () => {
   expect(full).toBeGreaterThan(0);
 });
 
+it('a client that does not read cannot keep the server from closing', async () => {
+  const full = new Happening<void>();
+  const { server } = await listenTo(async (stream) => {
+    // More than the buffers of the system hold, so that it never drains.
+    let room = stream.write('x');
+    while (stream.unsent < 32_000_000) room = stream.write('x'.repeat(1_000_000));
+    full.happen();
+    await room;
+  });
+  await full.times(1);
+  await server.close();
+});
+
 it('what goes wrong before an answer streams is answered; afterwards it breaks off, and is logged', async () => {
   const early = await listenTo(async () => {
     throw new PunctualError('JOB_NOT_FOUND', 'There is no such job.');

@@ -25,7 +25,7 @@ import type { LongPolls } from './long-polls.js';
 import type { HttpLog } from './options.js';
 import { queryReader } from './query.js';
 import { refuseOtherStreams } from './request-body.js';
-import { isSecure } from './same-origin.js';
+import { isSecure, servedOrigin } from './same-origin.js';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -50,6 +50,7 @@ interface ServingParts {
   readonly sessions?: Sessions;
   readonly log: HttpLog;
   readonly clientAddress?: (request: FastifyRequest) => string | null;
+  readonly countRequest?: (keyId: string) => void;
 }
 
 /**
@@ -168,6 +169,19 @@ class HttpCall implements Call {
     return isSecure(this.request);
   }
 
+  get origin(): string {
+    return servedOrigin(this.request)?.origin ?? '';
+  }
+
+  get range(): string | null {
+    return this.request.headers.range ?? null;
+  }
+
+  get contentLength(): number | null {
+    const { 'content-length': length } = this.request.headers;
+    return length === undefined ? null : Number(length);
+  }
+
   get accept(): string {
     return this.request.headers.accept ?? '';
   }
@@ -199,6 +213,10 @@ class HttpCall implements Call {
   get lastEventId(): string | null {
     const { 'last-event-id': id } = this.request.headers;
     return typeof id === 'string' ? id : null;
+  }
+
+  countFor(keyId: string): void {
+    this.parts.countRequest?.(keyId);
   }
 
   bringsOperatorKey(): Promise<boolean> {
@@ -250,15 +268,18 @@ class HttpStream implements AnswerStream {
   write(piece: string | Buffer): Promise<void> | undefined {
     this.open();
     const { raw } = this.reply;
-    if (raw.destroyed || raw.write(piece)) return undefined;
+    if (raw.destroyed || raw.write(piece) || this.gone.aborted) return undefined;
     // One promise for all pieces that wait: a stalled reader must not gather listeners.
     this.drained ??= new Promise((resolve) => {
       const goOn = () => {
         raw.off('drain', goOn).off('close', goOn);
+        this.gone.removeEventListener('abort', goOn);
         this.drained = undefined;
         resolve();
       };
       raw.once('drain', goOn).once('close', goOn);
+      // Who waits for a client that does not read must hear that the server closes, too.
+      this.gone.addEventListener('abort', goOn);
     });
     return this.drained;
   }

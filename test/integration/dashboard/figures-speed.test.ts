@@ -61,14 +61,14 @@ it('grouping failed jobs takes short statements, and a bounded number of them', 
   const [{ reads }] = node.node.context.shards;
   const times: number[] = [];
   const window = { from: Date.now() - 86_400_000, intervalMs: 3_600_000, intervals: 48 };
-  const { groups, examined, complete } = await readErrorGroups(
+  const { groups, complete } = await readErrorGroups(
     (work) => reads.read('default', (db) => work(timed(db, times))),
     'default',
     window,
     null,
     10_000,
   );
-  expect([examined, complete]).toEqual([10_000, false]);
+  expect([groups.reduce((sum, { count }) => sum + count, 0), complete]).toEqual([10_000, false]);
   // Seven tasks with three codes; what is different in the messages is left out.
   expect(groups).toHaveLength(21);
   expect(times).toHaveLength(50);

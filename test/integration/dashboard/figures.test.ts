@@ -10,6 +10,7 @@ import type {
   WaitingView,
 } from '../../../src/core/wire.js';
 import { cliUnderTest } from '../../cli-under-test.js';
+import { countStatements } from '../../count-statements.js';
 import { TestNode } from '../../node-for-tests.js';
 
 let node: TestNode;
@@ -72,6 +73,9 @@ describe('errors', () => {
     expect((await errors('?queue=none')).data).toEqual([]);
     expect((await errors('?limit=1')).data).toHaveLength(1);
     expect((await errors('?since=1m')).data).toHaveLength(4);
+    // What was passed over is not counted, nor told to a key that may not see it.
+    expect((await errors('?task=refuse')).examined).toBe(1);
+    expect((await errors('?limit=1')).examined).toBe(6);
     expect((await node.ask('GET', '/v1/errors?since=31d', { tenant: 'acme' })).status).toBe(422);
   });
 
@@ -143,6 +147,13 @@ describe('the forecast', () => {
     const everybody = await node.get<ForecastView>('GET', '/v1/forecast');
     expect(everybody.data.reduce((sum, { jobs }) => sum + jobs, 0)).toBeGreaterThanOrEqual(31);
     expect((await node.ask('GET', '/v1/forecast?minutes=1441')).status).toBe(422);
+  });
+
+  it('is made once for all who ask for the same at the same time', async () => {
+    const counts = countStatements();
+    const [first, ...others] = await Promise.all(Array.from({ length: 20 }, () => ahead(30, tenant)));
+    for (const each of others) expect(each).toEqual(first);
+    expect(counts.get('count-later-by-minute')).toBeLessThan(5);
   });
 });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
 import type { NewKeyView } from '../../../src/core/access.js';
 import type { AuditView } from '../../../src/core/audit.js';
@@ -58,6 +58,17 @@ describe('signing in with a key', () => {
     expect(who).toMatchObject({ name: 'reader', keyId: reader.id, tasks: null, node: node.node.id });
     expect(cookie).toContain(`punctual-${who.cluster}=`);
     expect(Date.parse(expiresAt!) - Date.now()).toBeGreaterThan(11 * 3_600_000);
+  });
+
+  it('counts as a request of the key, because it writes into the audit', async () => {
+    const limited = await TestNode.start({ database: node.database, settings: { keyRate: 2 } });
+    onTestFinished(() => limited.stop());
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => signIn({ key: reader.key }, OWN, limited)),
+    );
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused.length).toBeGreaterThan(5);
+    expect(refused[0]!.body).toMatchObject({ code: 'RATE_LIMITED' });
   });
 
   it('works at every node, with the rights of the key and no others', async () => {

@@ -4,6 +4,7 @@ import { ActionButton, CopyAs } from '../../parts/action.js';
 import { Facts } from '../../parts/facts.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
+import { quoted } from '../../parts/shell-word.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
 import type { ScreenProps } from '../../routing/routes.js';
@@ -11,13 +12,13 @@ import type { ScreenProps } from '../../routing/routes.js';
 /** The members of one batch and what they wait for. */
 export default function BatchScreen({ params: { id = '' } }: ScreenProps) {
   const path = `/v1/batches/${encodeURIComponent(id)}`;
-  const batch = useResource<Batch>(path, { events: ['batch.*', 'job.*'] });
+  const batch = useResource<Batch>(path, { events: ['batch.*', 'job.*'], about: id });
   const view = batch.data.value;
   return (
     <>
       <ScreenTop title="Batch">
         {view && <Steering batch={view} onDone={() => void batch.refresh()} />}
-        <CopyAs method="GET" path={path} cli={`punctual batch get ${id}`} />
+        <CopyAs method="GET" path={path} cli={`punctual batch get ${quoted(id)}`} />
       </ScreenTop>
       <div class="stack">
         {view?.state === 'pending' && <Waiting path={path} />}

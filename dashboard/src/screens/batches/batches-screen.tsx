@@ -1,12 +1,12 @@
-import { useEffect } from 'preact/hooks';
 import type { BatchSummary } from '../../../../src/core/batch.js';
+import { useListNews } from '../../api/fresh-list.js';
 import { usePageList } from '../../api/page-list.js';
-import { onEvents } from '../../live/live.js';
 import { CopyAs } from '../../parts/action.js';
 import { countText } from '../../parts/duration-text.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { Moment } from '../../parts/moment.js';
 import { ScreenTop } from '../../parts/panel.js';
+import { quoted } from '../../parts/shell-word.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { StateFilter } from '../../parts/state-filter.js';
 import { type Column, Table } from '../../parts/table.js';
@@ -19,18 +19,22 @@ export default function BatchesScreen() {
   const state = query.value.get('state');
   const path = state ? `/v1/batches?state=${encodeURIComponent(state)}` : '/v1/batches';
   const list = usePageList<BatchSummary>(path);
-  useEffect(() => onEvents(['batch.*'], () => void list.restart()), [list]);
+  useListNews(list, { keyOf: idOf, events: ['batch.*'] });
   return (
     <>
       <ScreenTop title="Batches">
         <StateFilter states={STATES} />
-        <CopyAs method="GET" path={path} cli={`punctual batch list${state ? ` --state ${state}` : ''}`} />
+        <CopyAs
+          method="GET"
+          path={path}
+          cli={`punctual batch list${state ? ` --state ${quoted(state)}` : ''}`}
+        />
       </ScreenTop>
       <Table
         label="Batches"
         columns={COLUMNS}
         rows={list.rows.value}
-        keyOf={({ id }) => id}
+        keyOf={idOf}
         pathOf={({ id }) => `/batches/${id}`}
         list={list}
         hasKeys
@@ -43,6 +47,8 @@ export default function BatchesScreen() {
     </>
   );
 }
+
+const idOf = ({ id }: BatchSummary) => id;
 
 const COLUMNS: readonly Column<BatchSummary>[] = [
   { title: 'Batch', render: ({ id }) => <span class="mono">{id}</span> },

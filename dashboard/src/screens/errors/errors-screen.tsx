@@ -8,7 +8,7 @@ import { plural } from '../../parts/duration-text.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { ScreenTop } from '../../parts/panel.js';
 import { ResourceProblem } from '../../parts/problem-note.js';
-import { quoted } from '../../parts/quoted.js';
+import { quoted } from '../../parts/shell-word.js';
 import { query, setQuery } from '../../routing/location.js';
 import { addressWith } from '../jobs/job-filter.js';
 import { type AskedGroup, ErrorGroup, GroupDialog } from './error-group.js';
@@ -23,6 +23,8 @@ const WINDOWS = [
 const USUAL_WINDOW = '24h';
 /** Grouping reads thousands of errors, so it is done again less often than other things. */
 const AT_MOST_EVERY_MS = 10_000;
+/** Groups that the API tells of unless it is asked for more. */
+const MOST_GROUPS = 100;
 
 /** Failed jobs, grouped by what their errors have in common. */
 export default function ErrorsScreen() {
@@ -113,7 +115,10 @@ function Groups({ groups, asked, onAsk }: GroupsProps) {
       </ul>
       <p class="errors-note soft">
         {found.complete ? '' : 'These are the newest only: '}
-        {plural(found.examined, 'failed job')} in {plural(found.data.length, 'group')}.
+        {plural(found.examined, 'failed job')}
+        {found.data.length < MOST_GROUPS
+          ? ` in ${plural(found.data.length, 'group')}.`
+          : `, of which these are the ${MOST_GROUPS} largest groups.`}
       </p>
     </>
   );
@@ -122,7 +127,7 @@ function Groups({ groups, asked, onAsk }: GroupsProps) {
 function NoErrors({ asked }: { readonly asked: Asked }) {
   const { since = USUAL_WINDOW } = asked;
   return (
-    <EmptyState title="Nothing has failed" command={`punctual job errors --since ${since}`}>
+    <EmptyState title="Nothing has failed" command={`punctual job errors --since ${quoted(since)}`}>
       <p>
         No job has ended as failed in this time{asked.task || asked.queue ? ', of what was asked for' : ''}.
       </p>

@@ -15,8 +15,10 @@ export function NextFires() {
       resource={forecast}
       class="home-half"
     >
-      {({ soonest }) =>
-        soonest.length === 0 ? (
+      {({ soonest, complete }) =>
+        soonest.length === 0 && !complete ? (
+          <p class="soft">There are too many schedules to tell here which fire next.</p>
+        ) : soonest.length === 0 ? (
           <>
             <p class="soft">No schedule is waiting to fire. This makes one:</p>
             <Copied text={`punctual schedule create nightly --cron '0 3 * * *' --task NAME`} />

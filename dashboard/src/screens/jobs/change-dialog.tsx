@@ -6,7 +6,7 @@ import { type Action, CopyAs, perform } from '../../parts/action.js';
 import { Dialog } from '../../parts/dialog.js';
 import { Field, fieldProblem } from '../../parts/field.js';
 import { ProblemNote } from '../../parts/problem-note.js';
-import { quoted } from '../../parts/quoted.js';
+import { quoted } from '../../parts/shell-word.js';
 import { toast } from '../../parts/toasts.js';
 import { jsonMistake, jsonText } from './json-text.js';
 import { localText, momentOfLocal } from './local-time.js';
@@ -19,8 +19,14 @@ interface ChangeDialogProps {
 
 /** Changes when, how urgently and with what a job runs that has not started. */
 export function ChangeDialog({ job, onClose, onChanged }: ChangeDialogProps) {
-  const before = { at: localText(job.runAt), priority: String(job.priority), payload: jsonText(job.payload) };
+  // As it was when the window was opened: what others change meanwhile must not be sent as if it had been typed.
+  const [before] = useState(() => ({
+    at: localText(job.runAt),
+    priority: String(job.priority),
+    payload: jsonText(job.payload),
+  }));
   const [value, setValue] = useState(before);
+  const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | null>(null);
   const set = (change: Partial<typeof before>) => setValue({ ...value, ...change });
   const runAt = value.at === before.at ? null : momentOfLocal(value.at);
@@ -37,6 +43,8 @@ export function ChangeDialog({ job, onClose, onChanged }: ChangeDialogProps) {
   };
   const save = async (event: Event) => {
     event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
     try {
       await call('PATCH', request.path, { body: request.body });
       toast({
@@ -48,6 +56,8 @@ export function ChangeDialog({ job, onClose, onChanged }: ChangeDialogProps) {
       onClose();
     } catch (error) {
       setProblem(asProblem(error));
+    } finally {
+      setBusy(false);
     }
   };
   return (
@@ -88,7 +98,11 @@ export function ChangeDialog({ job, onClose, onChanged }: ChangeDialogProps) {
           <button type="button" class="button" onClick={onClose}>
             Keep as it is
           </button>
-          <button type="submit" class="button button-main" disabled={!isChanged || mistake !== null}>
+          <button
+            type="submit"
+            class="button button-main"
+            disabled={!isChanged || mistake !== null || isBusy}
+          >
             Change the job
           </button>
         </div>

@@ -1,6 +1,6 @@
 import type { JobState } from '../../../../src/core/job.js';
 import type { JobFilter as BodyFilter } from '../../../../src/core/wire.js';
-import { quoted } from '../../parts/quoted.js';
+import { quoted } from '../../parts/shell-word.js';
 
 /**
  * Filters of jobs, as they stand in the address of the page, in the query bar, in a request, and on a command line. All of
@@ -150,7 +150,8 @@ const WHOLE = new Set(['minAttempts', 'maxAttempts']);
 /** The filter for the body of a request that changes many jobs. Moments do not move on while it is carried out in parts. */
 export function bodyFilter(filter: JobFilter, now: number): BodyFilter {
   const body: Record<string, unknown> = {};
-  const payload: Record<string, unknown> = {};
+  // Any name may stand in a path, also one that means something else in an object with a prototype.
+  const payload: Record<string, unknown> = Object.create(null);
   for (const [name, value] of Object.entries(filter)) {
     if (name.startsWith(PAYLOAD)) payload[name.slice(PAYLOAD.length)] = scalarOf(value);
     else if (WHOLE.has(name)) body[name] = Number(value);

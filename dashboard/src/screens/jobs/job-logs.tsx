@@ -147,11 +147,13 @@ async function follow(reader: LogReader, isLive: boolean, over: AbortSignal): Pr
 
 function pause(over: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, EVERY_MS);
-    over.addEventListener('abort', () => {
+    const end = () => {
       clearTimeout(timer);
+      over.removeEventListener('abort', end);
       resolve();
-    });
+    };
+    const timer = setTimeout(end, EVERY_MS);
+    over.addEventListener('abort', end);
   });
 }
 

@@ -1,8 +1,10 @@
+import { writeExactly } from '../../api/exact-json.js';
+
 /** JSON as people write and edit it. */
 
 /** A value as it is edited; numbers that were read exactly are written exactly. */
 export function jsonText(value: unknown): string {
-  return JSON.stringify(value, null, 2) ?? 'null';
+  return writeExactly(value, 2) ?? 'null';
 }
 
 /** What is wrong with a text that should be JSON; null if nothing is. */

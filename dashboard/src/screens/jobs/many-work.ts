@@ -137,8 +137,8 @@ export class ManyWork {
   }
 
   private fail(error: unknown): void {
+    this.phase.value = 'broken';
     const problem = asProblem(error);
     if (problem) this.problem.value = problem;
-    this.phase.value = 'broken';
   }
 }

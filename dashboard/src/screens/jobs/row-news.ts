@@ -84,7 +84,8 @@ class RowNews {
     await this.list.restart();
   };
 
-  private take({ events, counts, isPartial, isReset }: Batch): void {
+  private take({ events, counts, isPartial, isReset, isBeginning }: Batch): void {
+    if (isBeginning) void this.list.renew(({ id }) => id);
     const ofJobs = new Map<string, PunctualEvent[]>();
     for (const event of events) {
       if (event.job === undefined || !event.type.startsWith('job.')) continue;

@@ -1,12 +1,16 @@
-import { signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 import { useState } from 'preact/hooks';
+import { lastSession } from '../../api/session.js';
 import { Dialog } from '../../parts/dialog.js';
 import { Icon } from '../../parts/icon.js';
 import { Menu } from '../../parts/menu.js';
 import { addressOf } from '../../routing/root.js';
 import { addressWith, type JobFilter, textOfFilter } from './job-filter.js';
 
-/** Views of the list by their names. A view is an address: it can be linked to, and is kept in this browser by its name. */
+/**
+ * Views of the list by their names. A view is an address: it can be linked to, and is kept in this browser by its name, for the
+ * keys of one tenant or for operators, because it may hold names and values that are no business of others.
+ */
 
 interface View {
   readonly name: string;
@@ -20,14 +24,18 @@ const USUAL: readonly View[] = [
   { name: 'Tried more than once', filter: { state: 'pending,running', minAttempts: '2' } },
 ];
 
-const STORED_NAME = 'punctual-views';
+const storedName = computed(() => `punctual-views ${lastSession.value?.tenant ?? 'operator'}`);
 const MOST_VIEWS = 50;
 
-const own = signal<readonly View[]>(readOwn());
+const own = signal<readonly View[]>([]);
+
+effect(() => {
+  own.value = readOwn();
+});
 
 function readOwn(): readonly View[] {
   try {
-    const value: unknown = JSON.parse(localStorage.getItem(STORED_NAME) ?? '[]');
+    const value: unknown = JSON.parse(localStorage.getItem(storedName.value) ?? '[]');
     return Array.isArray(value) ? value.filter(isView) : [];
   } catch {
     return [];
@@ -41,7 +49,7 @@ function isView(value: unknown): value is View {
 
 function keep(views: readonly View[]): void {
   own.value = views.slice(-MOST_VIEWS);
-  localStorage.setItem(STORED_NAME, JSON.stringify(own.value));
+  localStorage.setItem(storedName.value, JSON.stringify(own.value));
 }
 
 /** The views that there are, and the way to keep another one. */

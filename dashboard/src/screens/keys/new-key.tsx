@@ -3,6 +3,7 @@ import type { NewKeyView } from '../../../../src/core/access.js';
 import { tenant } from '../../api/client.js';
 import { may } from '../../api/session.js';
 import { Choices, FormDialog, TextField } from '../../parts/form.js';
+import { momentOfLocal } from '../jobs/local-time.js';
 
 const SCOPES = ['read', 'submit', 'work', 'admin'];
 
@@ -24,7 +25,7 @@ export function NewKey({ onClose, onDone }: NewKeyProps) {
     ...(isOperator ? { operator: true } : { scopes }),
     ...(!isOperator && queues.trim() !== '' && { queues: namesOf(queues) }),
     ...(!isOperator && tasks.trim() !== '' && { tasks: namesOf(tasks) }),
-    ...(expires !== '' && { expiresAt: new Date(expires).toISOString() }),
+    ...(expires !== '' && { expiresAt: momentOfLocal(expires) ?? expires }),
   };
   return (
     <FormDialog

@@ -9,6 +9,7 @@ import { Facts } from '../../parts/facts.js';
 import { rateText } from '../../parts/limit-text.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
+import { quoted } from '../../parts/shell-word.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { addressOf } from '../../routing/root.js';
 import type { ScreenProps } from '../../routing/routes.js';
@@ -37,7 +38,7 @@ export default function QueueScreen({ params: { name = '' } }: ScreenProps) {
         <a class="button" href={addressOf(`/jobs?queue=${encodeURIComponent(name)}`)}>
           Its jobs
         </a>
-        <CopyAs method="GET" path={path} cli={`punctual queue get ${name}`} />
+        <CopyAs method="GET" path={path} cli={`punctual queue get ${quoted(name)}`} />
       </ScreenTop>
       <div class="stack">
         <div class="grid">

@@ -7,6 +7,7 @@ import { Facts } from '../../parts/facts.js';
 import { JsonView } from '../../parts/json-view.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
+import { quoted } from '../../parts/shell-word.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { addressOf } from '../../routing/root.js';
 import type { ScreenProps } from '../../routing/routes.js';
@@ -41,7 +42,7 @@ export default function ScheduleScreen({ params: { name = '' } }: ScreenProps) {
             )}
           </ScheduleActions>
         )}
-        <CopyAs method="GET" path={path} cli={`punctual schedule get ${name}`} />
+        <CopyAs method="GET" path={path} cli={`punctual schedule get ${quoted(name)}`} />
       </ScreenTop>
       <div class="stack">
         <div class="grid">

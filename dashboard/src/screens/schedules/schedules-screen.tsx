@@ -1,8 +1,7 @@
-import { useEffect } from 'preact/hooks';
 import type { ListedSchedule } from '../../../../src/core/wire.js';
+import { useListNews } from '../../api/fresh-list.js';
 import { usePageList } from '../../api/page-list.js';
 import { may } from '../../api/session.js';
-import { onEvents } from '../../live/live.js';
 import { CopyAs } from '../../parts/action.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { Moment } from '../../parts/moment.js';
@@ -13,26 +12,11 @@ import { addressOf } from '../../routing/root.js';
 import { SchedulePause } from './schedule-actions.js';
 import { runsText, timesText } from './schedule-text.js';
 
-/** Firing changes the list less than once in this time for whoever looks at it. */
-const LEAST_BETWEEN_MS = 2_000;
-
 /** Schedules with their next occurrences. */
 export default function SchedulesScreen() {
   const list = usePageList<ListedSchedule>('/v1/schedules', 100);
   const refresh = () => void list.restart();
-  useEffect(() => {
-    let timer: number | undefined;
-    const stop = onEvents(['schedule.*'], () => {
-      timer ??= window.setTimeout(() => {
-        timer = undefined;
-        refresh();
-      }, LEAST_BETWEEN_MS);
-    });
-    return () => {
-      clearTimeout(timer);
-      stop();
-    };
-  }, [list]);
+  useListNews(list, { keyOf: nameOf, events: ['schedule.*'] });
   return (
     <>
       <ScreenTop title="Schedules">
@@ -47,7 +31,7 @@ export default function SchedulesScreen() {
         label="Schedules"
         columns={columnsOf(refresh)}
         rows={list.rows.value}
-        keyOf={({ name }) => name}
+        keyOf={nameOf}
         pathOf={({ name }) => `/schedules/${encodeURIComponent(name)}`}
         list={list}
         hasKeys
@@ -63,6 +47,8 @@ export default function SchedulesScreen() {
     </>
   );
 }
+
+const nameOf = ({ name }: ListedSchedule) => name;
 
 function columnsOf(refresh: () => void): readonly Column<ListedSchedule>[] {
   return [

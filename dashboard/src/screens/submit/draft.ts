@@ -1,5 +1,6 @@
 import type { Job, Target } from '../../../../src/core/job.js';
-import { quoted } from '../../parts/quoted.js';
+import { parseExactly, writeExactly } from '../../api/exact-json.js';
+import { quoted } from '../../parts/shell-word.js';
 import { jsonMistake, jsonText } from '../jobs/json-text.js';
 import { localText, momentOfLocal } from '../jobs/local-time.js';
 
@@ -110,7 +111,7 @@ function workOf(draft: Draft): Parts {
   const { kind, task, method, url, headers, target } = draft;
   if (kind === 'task') return part('task', task);
   if (kind === 'other') return part('target', target, onOneLine(target));
-  const more = target.trim() === '' ? [] : Object.entries(JSON.parse(target) as object);
+  const more = target.trim() === '' ? [] : Object.entries(parseExactly(target) as object);
   return [
     [
       'target',
@@ -119,7 +120,7 @@ function workOf(draft: Draft): Parts {
         ['method', text(method)],
         ['url', text(url.trim())],
         ...nested('headers', linesOf(headers, ':')),
-        ...more.map(([name, value]) => [name, text(value)] as const),
+        ...more.map(([name, value]) => [name, writeExactly(value)!] as const),
       ]),
     ],
   ];
@@ -142,11 +143,17 @@ function linesOf(lines: string, sign: ':' | '='): Parts {
 /** What cannot be sent because it is no JSON, by the pointer of its field. */
 export function mistakesOf({ payload, target, kind }: Draft): Readonly<Record<string, string>> {
   const wrongPayload = payload.trim() === '' ? null : jsonMistake(payload);
-  const wrongTarget = kind === 'task' || target.trim() === '' ? null : jsonMistake(target);
+  const wrongTarget = kind === 'task' || target.trim() === '' ? null : objectMistake(target);
   return {
     ...(wrongPayload !== null && { '/payload': wrongPayload }),
     ...(wrongTarget !== null && { '/target': wrongTarget }),
   };
+}
+
+function objectMistake(json: string): string | null {
+  const mistake = jsonMistake(json);
+  if (mistake !== null || json.trim().startsWith('{')) return mistake;
+  return 'This is not an object of JSON, such as {"timeout": "10s"}.';
 }
 
 /** The same as a command; what has no option goes through a document. */

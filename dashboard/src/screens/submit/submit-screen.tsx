@@ -1,5 +1,5 @@
 import './submit.css';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Job, SubmittedJob } from '../../../../src/core/job.js';
 import type { Page, QueueView, TaskView, WorkerView } from '../../../../src/core/wire.js';
 import { call, getExactly } from '../../api/client.js';
@@ -27,14 +27,21 @@ export default function SubmitScreen() {
   const [draft, setDraft] = useState<Draft | null>(from === null ? draftOfQuery(query.peek()) : null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
+    setProblem(null);
+    setDraft(from === null ? draftOfQuery(query.peek()) : null);
     if (from === null) return;
+    let isOver = false;
     getExactly<Job>(`/v1/jobs/${encodeURIComponent(from)}`).then(
-      (job) => setDraft(draftOfJob(job)),
+      (job) => isOver || setDraft(draftOfJob(job)),
       (error: unknown) => {
+        if (isOver) return;
         setProblem(asProblem(error));
         setDraft(draftOfQuery(new URLSearchParams()));
       },
     );
+    return () => {
+      isOver = true;
+    };
   }, [from]);
   return (
     <>
@@ -45,7 +52,7 @@ export default function SubmitScreen() {
           </a>
         )}
       </ScreenTop>
-      {draft ? <Form first={draft} firstProblem={problem} /> : <div class="placeholder" />}
+      {draft ? <Form key={from ?? ''} first={draft} firstProblem={problem} /> : <div class="placeholder" />}
     </>
   );
 }
@@ -64,6 +71,7 @@ function Form({ first, firstProblem }: { readonly first: Draft; readonly firstPr
   const [draft, setDraft] = useState(first);
   const [problem, setProblem] = useState(firstProblem);
   const [isBusy, setBusy] = useState(false);
+  const sent = useRef<{ readonly body: string; readonly key: string } | null>(null);
   const tasks = useResource<Page<TaskView>>('/v1/tasks?limit=500', FRESH).data.value?.data ?? [];
   const workers = useResource<Page<WorkerView>>('/v1/workers?limit=200', FRESH).data.value?.data ?? [];
   const queues = useResource<Page<QueueView>>('/v1/queues?limit=500', FRESH).data.value?.data ?? [];
@@ -76,7 +84,11 @@ function Form({ first, firstProblem }: { readonly first: Draft; readonly firstPr
     if (!isSendable || isBusy) return;
     setBusy(true);
     try {
-      const job = await call<SubmittedJob>('POST', '/v1/jobs', { body: bodyOf(draft) });
+      const body = bodyOf(draft);
+      // Whether a submission whose answer was lost has been stored is not known; the same one again stores it once.
+      if (sent.current?.body !== body) sent.current = { body, key: newKey() };
+      const headers = { 'idempotency-key': sent.current.key };
+      const job = await call<SubmittedJob>('POST', '/v1/jobs', { body, headers });
       toast({ kind: job.repeated ? 'plain' : 'good', text: doneText(job) });
       goTo(`/jobs/${job.id}`);
     } catch (error) {
@@ -121,6 +133,11 @@ function Form({ first, firstProblem }: { readonly first: Draft; readonly firstPr
       />
     </div>
   );
+}
+
+/** Also where pages are not served securely, and have no `randomUUID`. */
+function newKey(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16)).join('-');
 }
 
 function doneText({ repeated, replaced, differs }: SubmittedJob): string {

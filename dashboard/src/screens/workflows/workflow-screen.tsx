@@ -7,6 +7,7 @@ import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
 import { ResourceProblem } from '../../parts/problem-note.js';
 import { ProgressBar } from '../../parts/progress-bar.js';
+import { quoted } from '../../parts/shell-word.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Tabs } from '../../parts/tabs.js';
@@ -30,7 +31,7 @@ export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
     <>
       <ScreenTop title={view?.name ?? 'Workflow'}>
         {view && <WorkflowActions workflow={view} onDone={refresh} />}
-        <CopyAs method="GET" path={path} cli={`punctual workflow get ${id}`} />
+        <CopyAs method="GET" path={path} cli={`punctual workflow get ${quoted(id)}`} />
       </ScreenTop>
       <div class="stack">
         <Panel title="Progress" resource={workflow}>
@@ -191,7 +192,7 @@ function RerunFrom({ workflow: { id }, name, onDone }: StepsProps & { readonly n
         method: 'POST',
         path: `/v1/workflows/${id}/retry`,
         body: { from: name },
-        cli: `punctual workflow retry ${id} --from ${name}`,
+        cli: `punctual workflow retry ${id} --from ${quoted(name)}`,
         scope: 'submit',
         done: `${name} runs again, and everything behind it.`,
         question: {

@@ -1,12 +1,12 @@
-import { useEffect } from 'preact/hooks';
 import type { ListedWorkflow } from '../../../../src/core/workflow.js';
+import { useListNews } from '../../api/fresh-list.js';
 import { usePageList } from '../../api/page-list.js';
-import { onEvents } from '../../live/live.js';
 import { CopyAs } from '../../parts/action.js';
 import { countText, durationText } from '../../parts/duration-text.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { Moment } from '../../parts/moment.js';
 import { ScreenTop } from '../../parts/panel.js';
+import { quoted } from '../../parts/shell-word.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { StateFilter } from '../../parts/state-filter.js';
 import { type Column, Table } from '../../parts/table.js';
@@ -24,8 +24,8 @@ export default function WorkflowsScreen() {
   const search = new URLSearchParams(filters).toString();
   const path = search === '' ? '/v1/workflows' : `/v1/workflows?${search}`;
   const list = usePageList<ListedWorkflow>(path);
-  useEffect(() => onEvents(['workflow.*'], () => void list.restart()), [list]);
-  const options = filters.map(([name, value]) => ` --${name} ${value}`).join('');
+  useListNews(list, { keyOf: idOf, events: ['workflow.*'] });
+  const options = filters.map(([name, value]) => ` --${name} ${quoted(value)}`).join('');
   return (
     <>
       <ScreenTop title="Workflows">
@@ -36,7 +36,7 @@ export default function WorkflowsScreen() {
         label="Workflows"
         columns={COLUMNS}
         rows={list.rows.value}
-        keyOf={({ id }) => id}
+        keyOf={idOf}
         pathOf={({ id }) => `/workflows/${id}`}
         list={list}
         hasKeys
@@ -49,6 +49,8 @@ export default function WorkflowsScreen() {
     </>
   );
 }
+
+const idOf = ({ id }: ListedWorkflow) => id;
 
 const COLUMNS: readonly Column<ListedWorkflow>[] = [
   { title: 'Name', render: ({ name }) => name },
