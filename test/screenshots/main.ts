@@ -1,10 +1,10 @@
-import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { chromium, type Page } from 'playwright-core';
 import { startChromium } from '../browser/chromium.js';
-import { temporaryFolder } from '../temporary-folder.js';
 import { beginShown, openShop, type Shown, serveCustomers } from './shop.js';
 import { type Demo, startDemo } from './start-demo.js';
 
@@ -87,7 +87,9 @@ async function main(): Promise<void> {
   const pictures = PICTURES.filter(({ name }) => only === null || only.includes(name));
   const target = resolve(values.to);
   await mkdir(target, { recursive: true });
-  const folder = await temporaryFolder();
+  // Folders of tests are removed by other tests after ten minutes.
+  const folder = await mkdtemp(join(tmpdir(), 'punctual-pictures-'));
+  await chmod(folder, 0o711);
   const demo = await startDemo(folder, resolve('test', 'screenshots', 'shop-tasks.mjs'));
   const closed = new AbortController();
   try {

@@ -8,7 +8,7 @@ import { confirm, type Question } from './confirm.js';
 import { copyText } from './copied.js';
 import { Icon } from './icon.js';
 import { Menu } from './menu.js';
-import { quoted } from './shell-word.js';
+import { quoted } from './quoted.js';
 import { toast } from './toasts.js';
 
 /** Something that somebody can have done, and how to do it without the page. */

@@ -1,6 +1,6 @@
 import type { ScheduleDefinition } from '../../../../src/core/schedule.js';
 import type { ScheduleView } from '../../../../src/core/wire.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { jsonMistake, jsonText } from '../jobs/json-text.js';
 import { localText, momentOfLocal } from '../jobs/local-time.js';
 
