@@ -62,7 +62,7 @@ it('a workflow is drawn with the states of its steps, and goes on from what fail
   await expect
     .poll(async () => (await node.get<Workflow>('GET', `/v1/workflows/${id}`)).state)
     .toBe('succeeded');
-  await row(page, 'bad').getByText('succeeded').waitFor();
+  await row(page, 'bad').getByText('succeeded', { exact: true }).waitFor();
   isBroken = true;
 });
 
