@@ -1,5 +1,11 @@
 export { ApiClient, type ApiClientOptions } from './client/api-client.js';
 export {
+  type ArtifactListOptions,
+  Artifacts,
+  type PullOptions,
+  type PushOptions,
+} from './client/artifacts.js';
+export {
   BatchFailedError,
   BatchHandle,
   type BatchListOptions,
@@ -62,12 +68,20 @@ export {
   WorkflowHandle,
   type WorkflowListOptions,
 } from './client/workflow-handle.js';
+export type {
+  ArtifactKind,
+  ArtifactState,
+  ArtifactUse,
+  ArtifactView,
+  ArtifactWithUses,
+} from './core/artifact.js';
 export type { Batch, BatchMember, BatchState, BatchSummary, OnMemberFailure } from './core/batch.js';
 export type { SubmitOptions, TaskOrName } from './core/build-submission.js';
 export type { CallResult } from './core/call-result.js';
 export type { Duration } from './core/duration.js';
 export { type ErrorCode, type FieldError, PunctualError } from './core/errors.js';
 export type { EventFilter, EventKind, EventType, PunctualEvent } from './core/events.js';
+export { type ExecProgram, exec } from './core/exec-target.js';
 export type { WorkerGateway } from './core/gateway.js';
 export { type HttpCall, http } from './core/http-target.js';
 export type {
@@ -75,9 +89,11 @@ export type {
   AttemptOutcome,
   Delivery,
   EndError,
+  ExecLimits,
   ExecTarget,
   HandlerTarget,
   HttpTarget,
+  Isolation,
   Job,
   JobError,
   JobPart,

@@ -1,6 +1,8 @@
 import { PunctualError } from '../src/core/errors.js';
-import type { WorkerGateway } from '../src/core/gateway.js';
+import type { JobOutput, WorkerGateway } from '../src/core/gateway.js';
 import type {
+  ArtifactAnswer,
+  ArtifactRequest,
   Assignment,
   AttemptResult,
   ClaimAnswer,
@@ -30,6 +32,8 @@ type Call =
   | 'claim'
   | 'report'
   | 'secrets'
+  | 'artifact'
+  | 'output'
   | 'progress'
   | 'log'
   | 'addSteps'
@@ -60,6 +64,11 @@ export class MemoryScheduler implements WorkerGateway {
   readonly left: string[] = [];
   readonly published: TaskInput[] = [];
   readonly secretsAsked: SecretsRequest[] = [];
+  readonly artifactsAsked: ArtifactRequest[] = [];
+  /** What an attempt is told that asks for its artifact; null for nothing. */
+  artifactKept: ArtifactAnswer | null = null;
+  /** What attempts have left. */
+  readonly outputs: ({ readonly jobId: string } & JobOutput)[] = [];
   /** The secrets that it keeps; null for one that cannot decrypt them. */
   secretsKept: SecretsAnswer | null = { values: {}, signing: [] };
   /** Everything in the order in which it arrived. */
@@ -236,6 +245,18 @@ export class MemoryScheduler implements WorkerGateway {
       if (!this.secretsKept) throw new PunctualError('SECRETS_UNAVAILABLE', 'There is no master key.');
       return this.secretsKept;
     });
+  }
+
+  artifact(_session: SessionKey, request: ArtifactRequest): Promise<ArtifactAnswer> {
+    this.artifactsAsked.push(request);
+    return this.#answer('artifact', () => {
+      if (!this.artifactKept) throw new PunctualError('ARTIFACT_NOT_FOUND', 'There is no artifact.');
+      return this.artifactKept;
+    });
+  }
+
+  output(jobId: string, _token: string | undefined, output: JobOutput): Promise<void> {
+    return this.#answer('output', () => void this.outputs.push({ jobId, ...output }));
   }
 
   publish(task: TaskInput): Promise<void> {

@@ -1,3 +1,6 @@
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Clock } from '../src/core/clock.js';
 import { type ConfigInput, resolveConfig } from '../src/core/config.js';
@@ -95,7 +98,9 @@ export class TestNode extends ApiUser {
   static async start(options: TestNodeOptions = {}): Promise<TestNode> {
     const database = options.database ?? (await createTestDatabase());
     const { key } = await createOperatorKey(database.url, 'tester');
-    const settings: ConfigInput = { databaseUrl: database.url, port: 0, ...options.settings };
+    // Nodes on one database share it; no folder is made before an artifact comes.
+    const artifactStore = join(tmpdir(), `punctual-artifacts-${new URL(database.url).pathname.slice(1)}`);
+    const settings: ConfigInput = { databaseUrl: database.url, port: 0, artifactStore, ...options.settings };
     const node = await startNode({
       config: resolveConfig(settings, {}, () => '').config,
       log: options.log ?? ERRORS_ONLY,
@@ -105,6 +110,7 @@ export class TestNode extends ApiUser {
     });
     const test = new TestNode(node, database, key);
     if (!options.database) test.onStop(() => database.drop());
+    test.onStop(() => rm(artifactStore, { recursive: true, force: true }));
     test.onStop(() => node.stop());
     return test;
   }

@@ -13,11 +13,27 @@ WHERE (SELECT count(*) FROM (
 RETURNING id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
   created_by AS "createdBy", last_used_at AS "lastUsedAt";
 
+-- add-artifact
+INSERT INTO punctual.artifacts AS a (id, tenant, name, version, sha256, size, runnable, created_at, created_by,
+  expires_at,
+  used_at)
+VALUES ($1::uuid, $2, $3, $4, $5, $6::bigint, $7::boolean, $8::bigint, $9, $10::bigint, $8::bigint)
+RETURNING a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
+  a.created_by, a.ready_at, a.expires_at, a.job, a.output;
+
 -- add-audit-entry
 INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind, subject,
   before, after, outcome)
 SELECT $1::bigint, $2::uuid, $3::bigint, $4::text, $5::uuid, $6::text, $7::text, $8::text, $9::text, $10::text,
   $11::text, $12::json, $13::json, $14::text;
+
+-- add-job-output
+INSERT INTO punctual.artifacts (id, tenant, sha256, size, runnable, kind, machine, state, created_at, created_by,
+  ready_at,
+  expires_at, used_at, job, fence, output)
+VALUES ($1::uuid, $2, $3, $4::bigint, false, $5, $6, 'ready', $7::bigint, $8, $7::bigint, $7::bigint, $7::bigint,
+  $9::uuid,
+  $10::int, $11);
 
 -- add-log-lines
 WITH claim AS (
@@ -132,35 +148,36 @@ mine AS MATERIALIZED (
 ), later AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
-  SELECT u.id, coalesce(u.payload, $93::json), coalesce(u.size_kib, $94::int), coalesce(u.tenant, $95::text),
-    coalesce(u.queue, $96::int), coalesce(u.needs, $97::int), coalesce(u.lane, $98::int), coalesce(u.rank,
-    $99::smallint), coalesce(u.run_at, $100::bigint), coalesce(u.max_attempts, $101::smallint),
-    coalesce(u.max_losses, $102::smallint), coalesce(u.at_most_once, $103::boolean), coalesce(u.timeout_ms,
-    $104::bigint), coalesce(u.created_at, $105::bigint), coalesce(u.start_before, $106::bigint), coalesce(u.task,
-    $107::text), coalesce(u.created_by, $108::text), coalesce(u.key, $109::text), coalesce(u.concurrency_key,
-    $110::text), coalesce(u.target, $111::json), coalesce(u.backoff, $112::json), coalesce(u.requires, $113::json),
-    coalesce(u.traceparent, $114::text), coalesce(u.admit_at, $115::bigint), coalesce(u.held, $116::boolean),
-    coalesce(u.blocked, $117::boolean), $6::uuid, (SELECT w.schedule FROM punctual.workflows w WHERE w.id =
-    $6::uuid),
+    backoff, requires, traceparent, artifact, artifact_by, admit_at, held, blocked, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $95::json), coalesce(u.size_kib, $96::int), coalesce(u.tenant, $97::text),
+    coalesce(u.queue, $98::int), coalesce(u.needs, $99::int), coalesce(u.lane, $100::int), coalesce(u.rank,
+    $101::smallint), coalesce(u.run_at, $102::bigint), coalesce(u.max_attempts, $103::smallint),
+    coalesce(u.max_losses, $104::smallint), coalesce(u.at_most_once, $105::boolean), coalesce(u.timeout_ms,
+    $106::bigint), coalesce(u.created_at, $107::bigint), coalesce(u.start_before, $108::bigint), coalesce(u.task,
+    $109::text), coalesce(u.created_by, $110::text), coalesce(u.key, $111::text), coalesce(u.concurrency_key,
+    $112::text), coalesce(u.target, $113::json), coalesce(u.backoff, $114::json), coalesce(u.requires, $115::json),
+    coalesce(u.traceparent, $116::text), coalesce(u.artifact, $117::uuid), coalesce(u.artifact_by, $118::bigint),
+    coalesce(u.admit_at, $119::bigint), coalesce(u.held, $120::boolean), coalesce(u.blocked, $121::boolean),
+    $6::uuid, (SELECT w.schedule FROM punctual.workflows w WHERE w.id = $6::uuid),
     (SELECT w.occurrence FROM punctual.workflows w WHERE w.id = $6::uuid) FROM unnest($67::uuid[], $68::json[],
       $69::int[], $70::text[], $71::int[], $72::int[], $73::int[], $74::smallint[], $75::bigint[], $76::smallint[],
       $77::smallint[], $78::boolean[], $79::bigint[], $80::bigint[], $81::bigint[], $82::text[], $83::text[],
-      $84::text[], $85::text[], $86::json[], $87::json[], $88::json[], $89::text[], $90::bigint[], $91::boolean[],
-      $92::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
-      at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
-      requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM own)
+      $84::text[], $85::text[], $86::json[], $87::json[], $88::json[], $89::text[], $90::uuid[], $91::bigint[],
+      $92::bigint[], $93::boolean[], $94::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank,
+      run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key,
+      concurrency_key, target, backoff, requires, traceparent, artifact, artifact_by, admit_at, held, blocked) WHERE
+      EXISTS (SELECT 1 FROM own)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at,
     refers, hold, template, parents_left, released, ok, bad, workflow, tenant, added_by)
-  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.parents, $137::int),
-    coalesce(u.run_if, $138::text), coalesce(u.delay_ms, $139::bigint), coalesce(u.wait, $140::json),
-    coalesce(u.inner_graph, $141::json), coalesce(u.inner_steps, $142::int), coalesce(u.wake_at, $143::bigint),
-    coalesce(u.refers, $144::boolean), coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json),
-    coalesce(u.parents_left, $147::int), coalesce(u.released, $148::boolean), coalesce(u.ok, $149::int),
-    coalesce(u.bad, $150::int), $6::uuid, $7::text, $4::uuid FROM unnest($118::uuid[], $119::text[], $120::int[],
-    $121::int[], $122::text[], $123::bigint[], $124::json[], $125::json[], $126::int[], $127::bigint[],
-    $128::boolean[], $129::boolean[], $130::json[], $131::int[], $132::boolean[], $133::int[], $134::int[]) u(id,
+  SELECT u.id, coalesce(u.name, $139::text), coalesce(u.place, $140::int), coalesce(u.parents, $141::int),
+    coalesce(u.run_if, $142::text), coalesce(u.delay_ms, $143::bigint), coalesce(u.wait, $144::json),
+    coalesce(u.inner_graph, $145::json), coalesce(u.inner_steps, $146::int), coalesce(u.wake_at, $147::bigint),
+    coalesce(u.refers, $148::boolean), coalesce(u.hold, $149::boolean), coalesce(u.template, $150::json),
+    coalesce(u.parents_left, $151::int), coalesce(u.released, $152::boolean), coalesce(u.ok, $153::int),
+    coalesce(u.bad, $154::int), $6::uuid, $7::text, $4::uuid FROM unnest($122::uuid[], $123::text[], $124::int[],
+    $125::int[], $126::text[], $127::bigint[], $128::json[], $129::json[], $130::int[], $131::bigint[],
+    $132::boolean[], $133::boolean[], $134::json[], $135::int[], $136::boolean[], $137::int[], $138::int[]) u(id,
     name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template,
     parents_left, released, ok, bad) WHERE EXISTS (SELECT 1 FROM own)
 ), edges AS (
@@ -179,30 +196,34 @@ mine AS MATERIALIZED (
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst, quota_live_jobs,
-    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes)
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+    quota_artifact_bytes)
   SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int, $11::int, $12::int, $13::int,
-    $14::int, $15::int, $16::int
+    $14::int, $15::int, $16::int, $17::bigint
   WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
   RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
-    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+    quota_artifact_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- add-tenant-audited
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst, quota_live_jobs,
-    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes)
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+    quota_artifact_bytes)
   SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int, $11::int, $12::int, $13::int,
-    $14::int, $15::int, $16::int
+    $14::int, $15::int, $16::int, $17::bigint
   WHERE EXISTS (SELECT 1 FROM term)
   ON CONFLICT (id) DO NOTHING
   RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
-    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+    quota_artifact_bytes
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
-  SELECT $2::bigint, $17::uuid, $18::bigint, $19::text, $20::uuid, $21::text, $22::text, $23::text, $24::text,
-    $25::text, $26::text, $27::json, $28::json, $29::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $18::uuid, $19::bigint, $20::text, $21::uuid, $22::text, $23::text, $24::text, $25::text,
+    $26::text, $27::text, $28::json, $29::json, $30::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- add-usage
@@ -308,6 +329,13 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     $16::text, $17::text, $18::json, $19::json, $20::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- announce-artifact-again
+UPDATE punctual.artifacts a SET sha256 = $2, size = $3::bigint, runnable = $4::boolean,
+  expires_at = greatest(a.expires_at, $5::bigint), used_at = $6::bigint
+WHERE a.id = $1::uuid AND a.state = 'pending'
+RETURNING a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
+  a.created_by, a.ready_at, a.expires_at, a.job, a.output;
+
 -- apply-portion
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), counted_out AS (
@@ -353,23 +381,23 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   RETURNING w.id, w.tenant, w.name, w.state, w.created_at, w.failed, w.ended_at IS NOT NULL AS is_over
 ), freed AS (
   DELETE FROM punctual.later l
-  WHERE l.id = ANY($18::uuid[]) AND l.blocked AND NOT (l.held OR CASE WHEN ($26::boolean[]) IS NULL THEN
-    $25::boolean ELSE ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END OR greatest(l.run_at, CASE WHEN
-    ($20::bigint[]) IS NULL THEN $19::bigint ELSE nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END)
-    > $9::bigint) AND EXISTS (SELECT 1 FROM own)
+  WHERE l.id = ANY($18::uuid[]) AND l.blocked AND NOT (l.held OR (CASE WHEN ($26::boolean[]) IS NULL THEN
+    $25::boolean ELSE ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END OR l.artifact IS NOT NULL) OR
+    greatest(l.run_at, CASE WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE
+    nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END) > $9::bigint) AND EXISTS (SELECT 1 FROM own)
   RETURNING l.*, greatest(l.run_at, CASE WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE
     nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END) AS new_run_at, CASE WHEN $22::bytea IS NULL
     THEN $21::json ELSE convert_from(substring($22::bytea FROM ($23::int[])[width_bucket(l.id, $18::uuid[])] FOR
     nullif(($24::int[])[width_bucket(l.id, $18::uuid[])], 0)), 'UTF8')::json END AS new_payload
 ), postponed AS (
   UPDATE punctual.later l SET
-    blocked = CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean ELSE ($26::boolean[])[width_bucket(l.id,
-      $18::uuid[])] END, run_at = greatest(l.run_at, CASE WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE
-      nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END),
-    admit_at = CASE WHEN CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean ELSE
-      ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END THEN l.admit_at ELSE greatest(greatest(l.run_at, CASE
-      WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])],
-      -1) END) - $8::bigint, $7::bigint) END,
+    blocked = (CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean ELSE ($26::boolean[])[width_bucket(l.id,
+      $18::uuid[])] END OR l.artifact IS NOT NULL), run_at = greatest(l.run_at, CASE WHEN ($20::bigint[]) IS NULL
+      THEN $19::bigint ELSE nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END),
+    admit_at = CASE WHEN (CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean ELSE
+      ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END OR l.artifact IS NOT NULL) THEN l.admit_at ELSE
+      greatest(greatest(l.run_at, CASE WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE
+      nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END) - $8::bigint, $7::bigint) END,
     payload = coalesce(CASE WHEN $22::bytea IS NULL THEN $21::json ELSE convert_from(substring($22::bytea FROM
       ($23::int[])[width_bucket(l.id, $18::uuid[])] FOR nullif(($24::int[])[width_bucket(l.id, $18::uuid[])], 0)),
       'UTF8')::json END, l.payload),
@@ -377,10 +405,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       convert_from(substring($22::bytea FROM ($23::int[])[width_bucket(l.id, $18::uuid[])] FOR
       nullif(($24::int[])[width_bucket(l.id, $18::uuid[])], 0)), 'UTF8')::json END)::text) +
       coalesce(octet_length(l.target::text), 0)) >> 10, l.size_kib)
-  WHERE l.id = ANY($18::uuid[]) AND l.blocked AND (l.held OR CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean
-    ELSE ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END OR greatest(l.run_at, CASE WHEN ($20::bigint[]) IS
-    NULL THEN $19::bigint ELSE nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1) END) > $9::bigint) AND
-    EXISTS (SELECT 1 FROM own)
+  WHERE l.id = ANY($18::uuid[]) AND l.blocked AND (l.held OR (CASE WHEN ($26::boolean[]) IS NULL THEN $25::boolean
+    ELSE ($26::boolean[])[width_bucket(l.id, $18::uuid[])] END OR l.artifact IS NOT NULL) OR greatest(l.run_at, CASE
+    WHEN ($20::bigint[]) IS NULL THEN $19::bigint ELSE nullif(($20::bigint[])[width_bucket(l.id, $18::uuid[])], -1)
+    END) > $9::bigint) AND EXISTS (SELECT 1 FROM own)
     AND (SELECT count(*) FROM freed) < cardinality($18::uuid[])
   RETURNING l.id
 ), live AS (
@@ -451,6 +479,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     (SELECT json_agg(json_build_object('id', a.id, 'tenant', a.tenant, 'name', a.name, 'state', a.state,
       'createdAt', a.created_at, 'failed', a.failed)) FROM advanced a WHERE a.is_over) AS over
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- are-bytes-needed
+SELECT 1 AS needed FROM punctual.artifacts a WHERE a.sha256 = $1 AND a.state = 'ready' LIMIT 1;
 
 -- await-usage
 SELECT u.tenant FROM punctual.tenant_usage u WHERE u.tenant = $1::text FOR UPDATE;
@@ -602,10 +633,12 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
     rate_burst = $9::int,
     (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
-      quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
+      quota_payload_bytes, quota_artifact_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int,
+      $16::bigint)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
   RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
-    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+    quota_artifact_bytes
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- change-tenant-audited
@@ -614,14 +647,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
     rate_burst = $9::int,
     (quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second,
-      quota_payload_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
+      quota_payload_bytes, quota_artifact_bytes) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int,
+      $16::bigint)
   WHERE id = $4::text AND EXISTS (SELECT 1 FROM term)
   RETURNING id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
-    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes
+    quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+    quota_artifact_bytes
 ), entry AS (INSERT INTO punctual.audit (epoch, id, at, tenant, key_id, key_name, address, request_id, action, kind,
   subject, before, after, outcome)
-  SELECT $2::bigint, $16::uuid, $17::bigint, $18::text, $19::uuid, $20::text, $21::text, $22::text, $23::text,
-    $24::text, $25::text, $26::json, $27::json, $28::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
+  SELECT $2::bigint, $17::uuid, $18::bigint, $19::text, $20::uuid, $21::text, $22::text, $23::text, $24::text,
+    $25::text, $26::text, $27::json, $28::json, $29::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
 -- claim-jobs
@@ -803,6 +838,18 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 -- database-time
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
 
+-- definitions-with-artifacts
+SELECT * FROM (
+  SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
+  WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0
+  UNION ALL
+  SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
+  WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0
+  UNION ALL
+  SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
+  WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0) n
+WHERE (n.kind, n.name) > ($2, $3) ORDER BY n.kind, n.name LIMIT $4;
+
 -- delete-api-key
 DELETE FROM punctual.api_keys WHERE id = $1::uuid AND ($2::text IS NULL OR tenant = $2) RETURNING id;
 
@@ -826,6 +873,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   DELETE FROM punctual.job_logs l USING gone g
   WHERE l.job BETWEEN g.id AND g.id AND l.tenant = $4 AND l.stored_at >= $6
 ), answer AS (SELECT id FROM gone) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- delete-gone-artifacts
+DELETE FROM punctual.artifacts a WHERE a.sha256 = $1 AND a.state = 'gone';
 
 -- delete-schedule
 UPDATE punctual.schedules s SET fire_at = NULL, changed_at = $3::bigint, changed_by = $4, deleted_at = $3::bigint,
@@ -1049,6 +1099,34 @@ SELECT hash, id, name, operator, tenant, scopes, queues, tasks, expires_at AS "e
 created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys) k ON k.hash = ANY ($1::bytea[])
   WHERE v.one;
 
+-- find-arrived-artifacts
+  WITH RECURSIVE awaited AS (
+    (SELECT l.artifact FROM punctual.later l WHERE l.artifact IS NOT NULL ORDER BY l.artifact LIMIT 1)
+    UNION ALL
+    SELECT (SELECT l.artifact FROM punctual.later l WHERE l.artifact > w.artifact ORDER BY l.artifact LIMIT 1)
+    FROM awaited w WHERE w.artifact IS NOT NULL
+  )
+SELECT l.id, l.batch, a.state = 'ready' AS "isReady", (256 + coalesce(pg_column_size(l.target), 0) +
+  coalesce(pg_column_size(l.requires), 0) + coalesce(pg_column_size(l.payload), 0) +
+  coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes
+FROM awaited w
+LEFT JOIN LATERAL (SELECT a.state FROM punctual.artifacts a WHERE a.id = w.artifact LIMIT 1) a ON true
+CROSS JOIN LATERAL (
+  SELECT l.* FROM punctual.later l WHERE l.artifact = w.artifact AND l.id <> ALL ($2::uuid[]) ORDER BY l.id LIMIT
+    $1) l
+WHERE w.artifact IS NOT NULL AND a.state IS DISTINCT FROM 'pending'
+LIMIT $1;
+
+-- find-artifact
+SELECT a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
+a.created_by, a.ready_at, a.expires_at, a.job, a.output FROM punctual.artifacts a WHERE a.id = $2::uuid AND a.tenant
+  = $1 AND a.state <> 'gone';
+
+-- find-artifact-version
+SELECT a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
+a.created_by, a.ready_at, a.expires_at, a.job, a.output FROM punctual.artifacts a WHERE a.tenant = $1 AND a.name =
+  $2 AND a.version = $3;
+
 -- find-cancelled
 SELECT u.job FROM unnest($1::text[], $2::uuid[]) u(tenant, job)
 WHERE coalesce(
@@ -1261,6 +1339,15 @@ SELECT f.id, f.place, f.bytes, f.raw, f.created_at AS "createdAt", f.created_by 
   p.others, p.few
 FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 
+-- find-forgettable-artifacts
+SELECT a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
+  a.created_by, a.ready_at, a.expires_at, a.job, a.output, a.used_at
+FROM punctual.artifacts a
+WHERE (a.name IS NULL OR a.state <> 'ready') AND (a.state, a.used_at, a.id) > ($1::text, $2::bigint, $3::uuid)
+  AND (a.state = 'gone' OR (a.state = 'pending' AND a.expires_at < $4::bigint) OR (a.state = 'ready' AND a.used_at <
+    $5::bigint))
+ORDER BY a.state, a.used_at, a.id LIMIT $6::int;
+
 -- find-holders
 SELECT u.id, p.* FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[], $5::json[], $6::json[], $7::json[])
   u(id, holder, tenant, since, payload, target, requires) CROSS JOIN LATERAL (
@@ -1316,6 +1403,12 @@ SELECT found.id, looked.cut FROM (SELECT count(*) >= $6::int AS cut FROM near) l
    WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid AND finished_at >= $5::bigint
    ORDER BY id LIMIT $4::int)) found ON true
 ORDER BY found.id LIMIT $4::int;
+
+-- find-job-of-output
+SELECT 1 AS found WHERE EXISTS (SELECT 1 FROM punctual.jobs j WHERE j.id = $2::uuid)
+OR EXISTS (SELECT 1 FROM punctual.later l WHERE l.id = $2::uuid)
+OR EXISTS (SELECT 1 FROM punctual.job_history h WHERE h.tenant = $1 AND h.id = $2::uuid)
+OR EXISTS (SELECT 1 FROM punctual.job_history_kept k WHERE k.tenant = $1 AND k.id = $2::uuid);
 
 -- find-jobs
 WITH live AS MATERIALIZED (
@@ -2082,12 +2175,25 @@ FROM position p LEFT JOIN found f ON true ORDER BY f.id DESC;
 SELECT u.place, n.id, n.used_at AS "usedAt" FROM unnest($1::bytea[]) WITH ORDINALITY u(signature, place)
 JOIN punctual.needs n ON n.signature = u.signature;
 
+-- find-newest-artifact
+SELECT a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
+  a.created_by, a.ready_at, a.expires_at, a.job, a.output FROM punctual.artifacts a WHERE a.tenant = $1 AND a.name =
+    $2 AND a.state = 'ready'
+ORDER BY a.ready_at DESC, a.id DESC LIMIT 1;
+
 -- find-origin-limits
 SELECT tenant, origin, concurrency, rate_limit, rate_per, rate_burst FROM punctual.origin_limits WHERE tenant = $1
   AND origin = $2;
 
 -- find-outbox
 SELECT o.job FROM punctual.outbox o WHERE o.job = ANY($1::uuid[]);
+
+-- find-overdue-artifacts
+SELECT l.id, l.batch, false AS "isReady", (256 + coalesce(pg_column_size(l.target), 0) +
+  coalesce(pg_column_size(l.requires), 0) + coalesce(pg_column_size(l.payload), 0) +
+  coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM punctual.later l
+WHERE l.artifact IS NOT NULL AND l.artifact_by <= $3::bigint AND l.id <> ALL ($2::uuid[])
+ORDER BY l.artifact_by LIMIT $1;
 
 -- find-queue
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
@@ -2101,8 +2207,8 @@ JOIN punctual.queues q ON q.tenant = u.tenant AND q.name = u.name;
 -- find-quotas
 SELECT v.version, t.* FROM punctual.quotas_version v LEFT JOIN (
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
-  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM
-  punctual.tenants WHERE id = ANY($1::text[])) t ON true;
+  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+  quota_artifact_bytes FROM punctual.tenants WHERE id = ANY($1::text[])) t ON true;
 
 -- find-running-jobs
 WITH live AS MATERIALIZED (
@@ -2335,8 +2441,16 @@ SELECT tenant, name, definition, published_by, created_at, created_by, changed_a
 
 -- find-tenant
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
-  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM
-  punctual.tenants WHERE id = $1;
+  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+  quota_artifact_bytes FROM punctual.tenants WHERE id = $1;
+
+-- find-unnamed-artifact
+SELECT a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
+  a.created_by, a.ready_at, a.expires_at, a.job, a.output FROM punctual.artifacts a
+WHERE a.sha256 = $2 AND a.tenant = $1 AND a.name IS NULL AND a.job IS NULL AND a.state <> 'gone' AND a.size =
+  $3::bigint
+  AND a.runnable = $4::boolean
+ORDER BY a.id LIMIT 1;
 
 -- find-worker
 SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator
@@ -2508,6 +2622,15 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 DELETE FROM punctual.occurrences o USING unnest($2::bigint[]) u(at)
 WHERE o.schedule = $1::uuid AND o.at = u.at AND NOT o.by_hand;
 
+-- forget-artifact
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
+  UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL
+  WHERE a.id = $4::uuid AND a.state = $5::text AND a.used_at = $6::bigint AND a.expires_at = $7::bigint
+    AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.artifact = a.id) AND EXISTS (SELECT 1 FROM term)
+  RETURNING a.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- forget-cancel-requests
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
@@ -2665,6 +2788,31 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT (SELECT count(*) FROM old) = $5::int OR (SELECT count(*) FROM jobs) = $6::int AS more
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- free-artifact-jobs
+WITH term AS (SELECT 1 AS held FROM punctual.leases
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS MATERIALIZED (
+  SELECT l.id,
+    l.batch IS NULL AND (s.id IS NULL OR (s.released AND NOT s.parked AND NOT coalesce(w.held, false))) AS goes,
+    coalesce(s.released AND w.held, false) AS parks
+  FROM unnest($4::uuid[]) u(id) JOIN punctual.later l ON l.id BETWEEN u.id AND u.id
+  LEFT JOIN LATERAL (
+    SELECT s.id, s.released, s.parked FROM punctual.steps s WHERE s.id = l.id AND l.workflow IS NOT NULL LIMIT 1) s
+      ON true
+  LEFT JOIN LATERAL (
+    SELECT w.held FROM punctual.workflows w WHERE w.id = l.workflow AND s.id IS NOT NULL LIMIT 1) w ON true
+  WHERE l.artifact IS NOT NULL AND EXISTS (
+      SELECT 1 FROM punctual.artifacts a WHERE a.id = l.artifact AND a.state = 'ready') AND EXISTS (SELECT 1 FROM
+        term)
+), parked AS (
+  UPDATE punctual.steps s SET parked = true WHERE s.id = ANY (ARRAY(SELECT c.id FROM chosen c WHERE c.parks))
+), answer AS (
+  UPDATE punctual.later l SET artifact = NULL, artifact_by = NULL, blocked = NOT c.goes,
+    run_at = CASE WHEN c.goes THEN greatest(l.run_at, $5::bigint) ELSE l.run_at END,
+    admit_at = CASE WHEN c.goes THEN greatest(l.run_at - $6::bigint, $5::bigint) ELSE l.admit_at END
+  FROM chosen c WHERE l.id BETWEEN c.id AND c.id
+  RETURNING l.id
+) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
 -- get-api-key
 SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expiresAt", created_at AS "createdAt",
 created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys WHERE id = $1::uuid AND ($2::text IS
@@ -2752,21 +2900,23 @@ WITH valid AS MATERIALIZED (
 ), stored AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held)
-  SELECT u.id, coalesce(u.payload, $35::json), coalesce(u.size_kib, $36::int), coalesce(u.tenant, $37::text),
-    coalesce(u.queue, $38::int), coalesce(u.needs, $39::int), coalesce(u.lane, $40::int), coalesce(u.rank,
-    $41::smallint), coalesce(u.run_at, $42::bigint), coalesce(u.max_attempts, $43::smallint), coalesce(u.max_losses,
-    $44::smallint), coalesce(u.at_most_once, $45::boolean), coalesce(u.timeout_ms, $46::bigint),
-    coalesce(u.created_at, $47::bigint), coalesce(u.start_before, $48::bigint), coalesce(u.task, $49::text),
-    coalesce(u.created_by, $50::text), coalesce(u.key, $51::text), coalesce(u.concurrency_key, $52::text),
-    coalesce(u.target, $53::json), coalesce(u.backoff, $54::json), coalesce(u.requires, $55::json),
-    coalesce(u.traceparent, $56::text), coalesce(u.admit_at, $57::bigint), coalesce(u.held, $58::boolean) FROM
+    backoff, requires, traceparent, artifact, artifact_by, admit_at, held, blocked)
+  SELECT u.id, coalesce(u.payload, $38::json), coalesce(u.size_kib, $39::int), coalesce(u.tenant, $40::text),
+    coalesce(u.queue, $41::int), coalesce(u.needs, $42::int), coalesce(u.lane, $43::int), coalesce(u.rank,
+    $44::smallint), coalesce(u.run_at, $45::bigint), coalesce(u.max_attempts, $46::smallint), coalesce(u.max_losses,
+    $47::smallint), coalesce(u.at_most_once, $48::boolean), coalesce(u.timeout_ms, $49::bigint),
+    coalesce(u.created_at, $50::bigint), coalesce(u.start_before, $51::bigint), coalesce(u.task, $52::text),
+    coalesce(u.created_by, $53::text), coalesce(u.key, $54::text), coalesce(u.concurrency_key, $55::text),
+    coalesce(u.target, $56::json), coalesce(u.backoff, $57::json), coalesce(u.requires, $58::json),
+    coalesce(u.traceparent, $59::text), coalesce(u.artifact, $60::uuid), coalesce(u.artifact_by, $61::bigint),
+    coalesce(u.admit_at, $62::bigint), coalesce(u.held, $63::boolean), coalesce(u.blocked, $64::boolean) FROM
     unnest($10::uuid[], $11::json[], $12::int[], $13::text[], $14::int[], $15::int[], $16::int[], $17::smallint[],
     $18::bigint[], $19::smallint[], $20::smallint[], $21::boolean[], $22::bigint[], $23::bigint[], $24::bigint[],
     $25::text[], $26::text[], $27::text[], $28::text[], $29::json[], $30::json[], $31::json[], $32::text[],
-    $33::bigint[], $34::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
-    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held) WHERE (SELECT named AND young FROM valid)
+    $33::uuid[], $34::bigint[], $35::bigint[], $36::boolean[], $37::boolean[]) u(id, payload, size_kib, tenant,
+    queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before,
+    task, created_by, key, concurrency_key, target, backoff, requires, traceparent, artifact, artifact_by, admit_at,
+    held, blocked) WHERE (SELECT named AND young FROM valid)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
   SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
@@ -2844,7 +2994,7 @@ WITH valid AS MATERIALIZED (
     definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($147::int[]),
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($151::int[]),
     $18::int - 1
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
@@ -2870,37 +3020,38 @@ WITH valid AS MATERIALIZED (
 ), later AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
-  SELECT u.id, coalesce(u.payload, $97::json), coalesce(u.size_kib, $98::int), coalesce(u.tenant, $99::text),
-    coalesce(u.queue, $100::int), coalesce(u.needs, $101::int), coalesce(u.lane, $102::int), coalesce(u.rank,
-    $103::smallint), coalesce(u.run_at, $104::bigint), coalesce(u.max_attempts, $105::smallint),
-    coalesce(u.max_losses, $106::smallint), coalesce(u.at_most_once, $107::boolean), coalesce(u.timeout_ms,
-    $108::bigint), coalesce(u.created_at, $109::bigint), coalesce(u.start_before, $110::bigint), coalesce(u.task,
-    $111::text), coalesce(u.created_by, $112::text), coalesce(u.key, $113::text), coalesce(u.concurrency_key,
-    $114::text), coalesce(u.target, $115::json), coalesce(u.backoff, $116::json), coalesce(u.requires, $117::json),
-    coalesce(u.traceparent, $118::text), coalesce(u.admit_at, $119::bigint), coalesce(u.held, $120::boolean),
-    coalesce(u.blocked, $121::boolean), $10::uuid, $23::text, $24::bigint FROM unnest($71::uuid[], $72::json[],
-    $73::int[], $74::text[], $75::int[], $76::int[], $77::int[], $78::smallint[], $79::bigint[], $80::smallint[],
-    $81::smallint[], $82::boolean[], $83::bigint[], $84::bigint[], $85::bigint[], $86::text[], $87::text[],
-    $88::text[], $89::text[], $90::json[], $91::json[], $92::json[], $93::text[], $94::bigint[], $95::boolean[],
-    $96::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    backoff, requires, traceparent, artifact, artifact_by, admit_at, held, blocked, workflow, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $99::json), coalesce(u.size_kib, $100::int), coalesce(u.tenant, $101::text),
+    coalesce(u.queue, $102::int), coalesce(u.needs, $103::int), coalesce(u.lane, $104::int), coalesce(u.rank,
+    $105::smallint), coalesce(u.run_at, $106::bigint), coalesce(u.max_attempts, $107::smallint),
+    coalesce(u.max_losses, $108::smallint), coalesce(u.at_most_once, $109::boolean), coalesce(u.timeout_ms,
+    $110::bigint), coalesce(u.created_at, $111::bigint), coalesce(u.start_before, $112::bigint), coalesce(u.task,
+    $113::text), coalesce(u.created_by, $114::text), coalesce(u.key, $115::text), coalesce(u.concurrency_key,
+    $116::text), coalesce(u.target, $117::json), coalesce(u.backoff, $118::json), coalesce(u.requires, $119::json),
+    coalesce(u.traceparent, $120::text), coalesce(u.artifact, $121::uuid), coalesce(u.artifact_by, $122::bigint),
+    coalesce(u.admit_at, $123::bigint), coalesce(u.held, $124::boolean), coalesce(u.blocked, $125::boolean),
+    $10::uuid, $23::text, $24::bigint FROM unnest($71::uuid[], $72::json[], $73::int[], $74::text[], $75::int[],
+    $76::int[], $77::int[], $78::smallint[], $79::bigint[], $80::smallint[], $81::smallint[], $82::boolean[],
+    $83::bigint[], $84::bigint[], $85::bigint[], $86::text[], $87::text[], $88::text[], $89::text[], $90::json[],
+    $91::json[], $92::json[], $93::text[], $94::uuid[], $95::bigint[], $96::bigint[], $97::boolean[],
+    $98::boolean[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
-    requires, traceparent, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
+    requires, traceparent, artifact, artifact_by, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at,
     refers, hold, template, parents_left, released, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $135::text), coalesce(u.place, $136::int), coalesce(u.parents, $137::int),
-    coalesce(u.run_if, $138::text), coalesce(u.delay_ms, $139::bigint), coalesce(u.wait, $140::json),
-    coalesce(u.inner_graph, $141::json), coalesce(u.inner_steps, $142::int), coalesce(u.wake_at, $143::bigint),
-    coalesce(u.refers, $144::boolean), coalesce(u.hold, $145::boolean), coalesce(u.template, $146::json),
-    coalesce(u.parents, $137::int), coalesce(u.parents, $137::int) = 0, $10::uuid, $11::text FROM
-    unnest($122::uuid[], $123::text[], $124::int[], $125::int[], $126::text[], $127::bigint[], $128::json[],
-    $129::json[], $130::int[], $131::bigint[], $132::boolean[], $133::boolean[], $134::json[]) u(id, name, place,
+  SELECT u.id, coalesce(u.name, $139::text), coalesce(u.place, $140::int), coalesce(u.parents, $141::int),
+    coalesce(u.run_if, $142::text), coalesce(u.delay_ms, $143::bigint), coalesce(u.wait, $144::json),
+    coalesce(u.inner_graph, $145::json), coalesce(u.inner_steps, $146::int), coalesce(u.wake_at, $147::bigint),
+    coalesce(u.refers, $148::boolean), coalesce(u.hold, $149::boolean), coalesce(u.template, $150::json),
+    coalesce(u.parents, $141::int), coalesce(u.parents, $141::int) = 0, $10::uuid, $11::text FROM
+    unnest($126::uuid[], $127::text[], $128::int[], $129::int[], $130::text[], $131::bigint[], $132::json[],
+    $133::json[], $134::int[], $135::bigint[], $136::boolean[], $137::boolean[], $138::json[]) u(id, name, place,
     parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template) WHERE EXISTS (SELECT
     1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($122::uuid[])[e.parent + 1], ($122::uuid[])[e.child + 1] FROM unnest($147::int[], $148::int[]) e(parent,
+  SELECT ($126::uuid[])[e.parent + 1], ($126::uuid[])[e.child + 1] FROM unnest($151::int[], $152::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
@@ -2908,6 +3059,31 @@ WITH valid AS MATERIALIZED (
     1 FROM made)
 )
 SELECT named, young, EXISTS (SELECT 1 FROM made) AS made FROM valid;
+
+-- insert-waiting-scheduled-jobs
+WITH counted AS (
+  INSERT INTO punctual.tallies (at, tenant, jobs_submitted)
+  SELECT $1::bigint, c.tenant, c.jobs FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs)
+)
+INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
+  max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
+  backoff, requires, traceparent, artifact, artifact_by, schedule, occurrence, admit_at, blocked)
+SELECT u.id, coalesce(u.payload, $32::json), coalesce(u.size_kib, $33::int), coalesce(u.tenant, $34::text),
+  coalesce(u.queue, $35::int), coalesce(u.needs, $36::int), coalesce(u.lane, $37::int), coalesce(u.rank,
+  $38::smallint), coalesce(u.run_at, $39::bigint), coalesce(u.max_attempts, $40::smallint), coalesce(u.max_losses,
+  $41::smallint), coalesce(u.at_most_once, $42::boolean), coalesce(u.timeout_ms, $43::bigint),
+  coalesce(u.created_at, $44::bigint), coalesce(u.start_before, $45::bigint), coalesce(u.task, $46::text),
+  coalesce(u.created_by, $47::text), coalesce(u.key, $48::text), coalesce(u.concurrency_key, $49::text),
+  coalesce(u.target, $50::json), coalesce(u.backoff, $51::json), coalesce(u.requires, $52::json),
+  coalesce(u.traceparent, $53::text), coalesce(u.artifact, $54::uuid), coalesce(u.artifact_by, $55::bigint),
+  coalesce(u.schedule, $56::text), coalesce(u.occurrence, $57::bigint), coalesce(u.admit_at, $58::bigint), true FROM
+  unnest($4::uuid[], $5::json[], $6::int[], $7::text[], $8::int[], $9::int[], $10::int[], $11::smallint[],
+  $12::bigint[], $13::smallint[], $14::smallint[], $15::boolean[], $16::bigint[], $17::bigint[], $18::bigint[],
+  $19::text[], $20::text[], $21::text[], $22::text[], $23::json[], $24::json[], $25::json[], $26::text[],
+  $27::uuid[], $28::bigint[], $29::text[], $30::bigint[], $31::bigint[]) u(id, payload, size_kib, tenant, queue,
+  needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, task,
+  created_by, key, concurrency_key, target, backoff, requires, traceparent, artifact, artifact_by, schedule,
+  occurrence, admit_at);
 
 -- insert-workflow
 WITH valid AS MATERIALIZED (
@@ -2924,7 +3100,7 @@ WITH valid AS MATERIALIZED (
     definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($95::int[]),
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($97::int[]),
     $18::int - 1
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
@@ -2941,22 +3117,22 @@ WITH valid AS MATERIALIZED (
 ), later AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, held, blocked, workflow, schedule, occurrence)
+    backoff, requires, traceparent, artifact, artifact_by, admit_at, held, blocked, workflow, schedule, occurrence)
   SELECT u.id, coalesce(u.payload, $54::json), coalesce(u.size_kib, $55::int), $56::text, $57::int, $58::int,
     $59::int, $60::smallint, $61::bigint, $62::smallint, $63::smallint, $64::boolean, $65::bigint, $66::bigint,
-    $67::bigint, $68::text, $69::text, $70::text, $71::text, $72::json, $73::json, $74::json, $75::text,
-    $76::bigint, $77::boolean, $78::boolean, $10::uuid, $23::text, $24::bigint FROM unnest($51::uuid[], $52::json[],
-    $53::int[]) u(id, payload, size_kib) WHERE EXISTS (SELECT 1 FROM made)
+    $67::bigint, $68::text, $69::text, $70::text, $71::text, $72::json, $73::json, $74::json, $75::text, $76::uuid,
+    $77::bigint, $78::bigint, $79::boolean, $80::boolean, $10::uuid, $23::text, $24::bigint FROM unnest($51::uuid[],
+    $52::json[], $53::int[]) u(id, payload, size_kib) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
   INSERT INTO punctual.steps (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at,
     refers, hold, template, parents_left, released, workflow, tenant)
-  SELECT u.id, coalesce(u.name, $83::text), coalesce(u.place, $84::int), coalesce(u.parents, $85::int), $86::text,
-    $87::bigint, $88::json, $89::json, $90::int, $91::bigint, $92::boolean, $93::boolean, $94::json,
-    coalesce(u.parents, $85::int), coalesce(u.parents, $85::int) = 0, $10::uuid, $11::text FROM unnest($79::uuid[],
-    $80::text[], $81::int[], $82::int[]) u(id, name, place, parents) WHERE EXISTS (SELECT 1 FROM made)
+  SELECT u.id, coalesce(u.name, $85::text), coalesce(u.place, $86::int), coalesce(u.parents, $87::int), $88::text,
+    $89::bigint, $90::json, $91::json, $92::int, $93::bigint, $94::boolean, $95::boolean, $96::json,
+    coalesce(u.parents, $87::int), coalesce(u.parents, $87::int) = 0, $10::uuid, $11::text FROM unnest($81::uuid[],
+    $82::text[], $83::int[], $84::int[]) u(id, name, place, parents) WHERE EXISTS (SELECT 1 FROM made)
 ), edges AS (
   INSERT INTO punctual.edges (parent, child)
-  SELECT ($79::uuid[])[e.parent + 1], ($79::uuid[])[e.child + 1] FROM unnest($95::int[], $96::int[]) e(parent,
+  SELECT ($81::uuid[])[e.parent + 1], ($81::uuid[])[e.child + 1] FROM unnest($97::int[], $98::int[]) e(parent,
     child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
@@ -2964,6 +3140,12 @@ WITH valid AS MATERIALIZED (
     1 FROM made)
 )
 SELECT named, young, EXISTS (SELECT 1 FROM made) AS made FROM valid;
+
+-- jobs-of-artifact
+(SELECT j.id FROM punctual.jobs j WHERE j.target ->> 'artifact' = $2 AND j.tenant = $1 LIMIT $3)
+UNION ALL
+(SELECT l.id FROM punctual.later l WHERE l.target ->> 'artifact' = $2 AND l.tenant = $1 LIMIT $3)
+LIMIT $3;
 
 -- judge-occurrences
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -3115,6 +3297,19 @@ SELECT id, name, operator, tenant, scopes, queues, tasks, expires_at AS "expires
     $3::text AND id < $1::uuid
 ORDER BY id DESC LIMIT $2::int;
 
+-- list-artifacts
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state,
+    a.created_at,
+  a.created_by, a.ready_at, a.expires_at, a.job, a.output, 512 AS bytes FROM punctual.artifacts a
+WHERE a.tenant = $1 AND a.id < $2::uuid AND a.state <> 'gone' AND ($3::text IS NULL OR a.name = $3)
+  AND ($4::text IS NULL OR a.version = $4) AND ($5::uuid IS NULL OR a.job = $5::uuid)
+  AND ($6::text IS NULL OR a.state = $6)
+ORDER BY a.id DESC LIMIT $7::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $7::int AND bytes_before < $8::bigint ORDER BY id DESC;
+
 -- list-audit-chain-of-all
 SELECT * FROM (
   SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
@@ -3205,9 +3400,10 @@ SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length
 FROM (
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, workflow, batch, held, fence, worker, epoch, claimed_at, cancelled_at,
-    handed_on_at, progress, started_at, finished_at, state, outcome, coalesce(cardinality(earlier_attempts), 0) AS
-    earlier_count, step, step_inner, step_waits, step_event, step_until,
+    backoff, requires, schedule, occurrence, workflow, batch, artifact, artifact_by, held, fence, worker, epoch,
+    claimed_at, cancelled_at, handed_on_at, progress, started_at, finished_at, state, outcome,
+    coalesce(cardinality(earlier_attempts), 0) AS earlier_count, step, step_inner, step_waits, step_event,
+    step_until,
     CASE WHEN (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) THEN payload END AS payload,
     CASE WHEN (result IS NULL OR 'result' = ANY ($8::text[]) OR pg_column_size(result) <= 2056 AND
@@ -3230,9 +3426,10 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, j.workflow, j.batch, false AS held, c.fence, c.worker, c.epoch, c.claimed_at,
-  c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL
-  THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, j.workflow, j.batch, NULL::uuid AS artifact, NULL::bigint AS artifact_by, false AS held,
+  c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint
+  AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome,
+  NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY ($2::uuid[])
@@ -3244,10 +3441,10 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
   l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
   s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.workflow, l.batch,
-  l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint
-  AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS
-  finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS
-  result, NULL::json AS error
+  l.artifact, l.artifact_by, l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint
+  AS claimed_at, NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY ($3::uuid[])
@@ -3255,9 +3452,9 @@ LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
-  NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress, h.started_at, h.finished_at, h.state,
-  h.outcome, h.result, h.error
+  h.schedule, h.occurrence, h.workflow, h.batch, NULL::uuid AS artifact, NULL::bigint AS artifact_by, false AS held,
+  h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress,
+  h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
@@ -3353,8 +3550,8 @@ WHERE place_in_portion <= $3::int AND bytes_before < $4::bigint ORDER BY name;
 
 -- list-tenants
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
-  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM
-  punctual.tenants WHERE id > $1 ORDER BY id LIMIT $2;
+  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+  quota_artifact_bytes FROM punctual.tenants WHERE id > $1 ORDER BY id LIMIT $2;
 
 -- list-workers
 SELECT * FROM (
@@ -3423,11 +3620,20 @@ FROM unnest($2::uuid[]) u(id) JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.l
   punctual.job_history_kept e) h
   ON h.tenant = $1 AND h.id BETWEEN u.id AND u.id AND h.finished_at >= $3;
 
+-- lock-artifacts
+SELECT pg_advisory_xact_lock(hashtextextended('punctual artifacts ' || $1, 0));
+
+-- lock-job-outputs
+SELECT pg_advisory_xact_lock(hashtextextended('punctual outputs ' || $1, 0));
+
 -- lock-keys
 SELECT k.job
 FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, holder)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key AND k.job = u.holder
 ORDER BY k.tenant, k.key FOR UPDATE OF k;
+
+-- lock-output-bytes
+SELECT pg_advisory_xact_lock(hashtextextended('punctual artifacts ' || $1, 0));
 
 -- lock-secrets
 SELECT pg_advisory_xact_lock(hashtextextended('punctual secrets ' || $1, 0));
@@ -3444,6 +3650,15 @@ WHERE u.tenant = $1::text FOR UPDATE OF u;
 
 -- lock-workflow-definitions
 SELECT pg_advisory_xact_lock(hashtextextended('punctual workflow definitions ' || $1, 0));
+
+-- look-at-job-outputs
+SELECT EXISTS (
+    SELECT 1 FROM punctual.claims c JOIN punctual.jobs j ON j.id = c.job
+    WHERE c.job = $2::uuid AND c.fence = $3::int AND j.tenant = $1) AS running,
+  count(a.id)::int AS count, coalesce(sum(a.size), 0)::bigint AS bytes,
+  (SELECT coalesce(sum(t.size), 0)::bigint FROM punctual.artifacts t WHERE $5::boolean AND t.tenant = $1) AS
+    "tenantBytes"
+FROM (SELECT 1) one LEFT JOIN punctual.artifacts a ON a.job = $2::uuid AND a.output <> $4;
 
 -- look-at-lease
   SELECT coalesce(l.epoch, 0) AS epoch, coalesce(l.holder, '') AS holder, coalesce(l.holder_url, '') AS "holderUrl",
@@ -3463,7 +3678,20 @@ array_to_string(ARRAY(
   SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3), ',') AS ids,
 EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
 EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
-EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake;
+EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake,
+EXISTS (SELECT 1 FROM punctual.later WHERE artifact IS NOT NULL) AS artifacts;
+
+-- make-artifact-gone
+UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL
+WHERE a.id = $2::uuid AND a.tenant = $1 AND a.state <> 'gone'
+RETURNING a.id, a.sha256;
+
+-- make-artifact-ready
+UPDATE punctual.artifacts a SET state = 'ready', ready_at = $4::bigint, kind = $5, machine = $6, used_at =
+  $4::bigint
+WHERE a.id = $2::uuid AND a.tenant = $1 AND a.sha256 = $3 AND a.state = 'pending'
+RETURNING a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
+  a.created_by, a.ready_at, a.expires_at, a.job, a.output;
 
 -- mark-swept
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -3537,6 +3765,9 @@ SELECT fire_at AS at FROM punctual.schedules WHERE fire_at IS NOT NULL ORDER BY 
 -- next-judgement
 SELECT judge_at AS at FROM punctual.occurrences WHERE judge_at IS NOT NULL ORDER BY judge_at LIMIT 1;
 
+-- next-overdue-artifact
+SELECT min(l.artifact_by) AS at FROM punctual.later l WHERE l.artifact IS NOT NULL;
+
 -- next-wake
 SELECT min(wake_at) AS at FROM punctual.steps WHERE wake_at > $1::bigint;
 
@@ -3574,19 +3805,21 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET submission = NULL, (id, payload, size_kib, queue, needs, lane, rank, run_at,
     max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff,
-    requires, traceparent, admit_at, held) = ROW(u.id, coalesce(u.payload, $26::json), coalesce(u.size_kib,
-    $27::int), coalesce(u.queue, $28::int), coalesce(u.needs, $29::int), coalesce(u.lane, $30::int),
-    coalesce(u.rank, $31::smallint), coalesce(u.run_at, $32::bigint), coalesce(u.max_attempts, $33::smallint),
-    coalesce(u.max_losses, $34::smallint), coalesce(u.at_most_once, $35::boolean), coalesce(u.timeout_ms,
-    $36::bigint), coalesce(u.start_before, $37::bigint), coalesce(u.task, $38::text), coalesce(u.key, $39::text),
-    coalesce(u.concurrency_key, $40::text), coalesce(u.target, $41::json), coalesce(u.backoff, $42::json),
-    coalesce(u.requires, $43::json), coalesce(u.traceparent, $44::text), coalesce(u.admit_at, $45::bigint),
-    coalesce(u.held, $46::boolean))
+    requires, traceparent, artifact, artifact_by, admit_at, held, blocked) = ROW(u.id, coalesce(u.payload,
+    $29::json), coalesce(u.size_kib, $30::int), coalesce(u.queue, $31::int), coalesce(u.needs, $32::int),
+    coalesce(u.lane, $33::int), coalesce(u.rank, $34::smallint), coalesce(u.run_at, $35::bigint),
+    coalesce(u.max_attempts, $36::smallint), coalesce(u.max_losses, $37::smallint), coalesce(u.at_most_once,
+    $38::boolean), coalesce(u.timeout_ms, $39::bigint), coalesce(u.start_before, $40::bigint), coalesce(u.task,
+    $41::text), coalesce(u.key, $42::text), coalesce(u.concurrency_key, $43::text), coalesce(u.target, $44::json),
+    coalesce(u.backoff, $45::json), coalesce(u.requires, $46::json), coalesce(u.traceparent, $47::text),
+    coalesce(u.artifact, $48::uuid), coalesce(u.artifact_by, $49::bigint), coalesce(u.admit_at, $50::bigint),
+    coalesce(u.held, $51::boolean), coalesce(u.blocked, $52::boolean))
   FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
     $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
-    $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[], $25::boolean[]) u(id, payload,
-    size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before,
-    task, key, concurrency_key, target, backoff, requires, traceparent, admit_at, held)
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::uuid[], $25::bigint[], $26::bigint[],
+    $27::boolean[], $28::boolean[]) u(id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires,
+    traceparent, artifact, artifact_by, admit_at, held, blocked)
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NOT NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -3860,8 +4093,9 @@ FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL;
 -- read-job
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
-    backoff, requires, schedule, occurrence, workflow, batch, held, fence, worker, epoch, claimed_at, cancelled_at,
-    handed_on_at, progress, started_at, finished_at, state, outcome, payload, result, error, array_to_json(
+    backoff, requires, schedule, occurrence, workflow, batch, artifact, artifact_by, held, fence, worker, epoch,
+    claimed_at, cancelled_at, handed_on_at, progress, started_at, finished_at, state, outcome, payload, result,
+    error, array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_attempts,
     coalesce(cardinality(earlier_attempts), 0) AS earlier_count, step, step_inner, step_waits, step_event,
       step_until
@@ -3870,9 +4104,10 @@ earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_a
 SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j.run_at, j.attempts, j.failures,
   j.losses, j.max_attempts, j.max_losses, j.at_most_once, j.timeout_ms, j.created_at, j.start_before, j.late_by,
   j.task, j.created_by, j.key, j.concurrency_key, j.target, j.backoff, j.requires, j.payload, j.earlier_attempts,
-  j.schedule, j.occurrence, j.workflow, j.batch, false AS held, c.fence, c.worker, c.epoch, c.claimed_at,
-  c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint AS finished_at, CASE WHEN c.job IS NULL
-  THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  j.schedule, j.occurrence, j.workflow, j.batch, NULL::uuid AS artifact, NULL::bigint AS artifact_by, false AS held,
+  c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint
+  AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome,
+  NULL::json AS result, NULL::json AS error
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = $2::uuid
@@ -3884,10 +4119,10 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   l.created_at, l.start_before, l.late_by, coalesce(l.task, s.raw ->> 'task') AS task, l.created_by, l.key,
   l.concurrency_key, coalesce(l.target, s.raw -> 'target') AS target, l.backoff, l.requires, coalesce(l.payload,
   s.raw -> 'payload', 'null'::json) AS payload, l.earlier_attempts, l.schedule, l.occurrence, l.workflow, l.batch,
-  l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint AS claimed_at, NULL::bigint
-  AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS started_at, NULL::bigint AS
-  finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state, NULL::text AS outcome, NULL::json AS
-  result, NULL::json AS error
+  l.artifact, l.artifact_by, l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint
+  AS claimed_at, NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS
+  started_at, NULL::bigint AS finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state,
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2::uuid
@@ -3895,9 +4130,9 @@ LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2:
 SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank, h.run_at, h.attempts, h.failures,
   h.losses, h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by,
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
-  h.schedule, h.occurrence, h.workflow, h.batch, false AS held, h.fence, h.worker, h.epoch, h.claimed_at,
-  NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress, h.started_at, h.finished_at, h.state,
-  h.outcome, h.result, h.error
+  h.schedule, h.occurrence, h.workflow, h.batch, NULL::uuid AS artifact, NULL::bigint AS artifact_by, false AS held,
+  h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress,
+  h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
 FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
@@ -4323,8 +4558,8 @@ SELECT name, definition FROM punctual.tasks WHERE tenant = $1 AND name = ANY($2:
 
 -- read-tenants
 SELECT id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, quota_live_jobs,
-  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes FROM
-  punctual.tenants
+  quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes,
+  quota_artifact_bytes FROM punctual.tenants
 WHERE id = ANY(ARRAY(SELECT DISTINCT q.tenant FROM punctual.queues q WHERE q.id = ANY($1::int[])));
 
 -- read-to-admit
@@ -4399,7 +4634,8 @@ SELECT u.id FROM unnest($1::uuid[]) u(id) WHERE coalesce(
 -- read-waiting-members
 SELECT l.id, l.tenant, l.queue, l.needs, l.lane, l.rank, l.run_at AS "runAt", l.start_before AS "startBefore",
   l.concurrency_key AS "key",
-l.attempts + 1 AS fence, l.size_kib AS "sizeKib" FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked;
+  l.attempts + 1 AS fence, l.size_kib AS "sizeKib", l.artifact IS NOT NULL AS awaits FROM punctual.later l
+WHERE l.id = ANY($1::uuid[]) AND l.blocked;
 
 -- read-waiting-steps
 SELECT s.id, s.name, s.wait, s.released FROM punctual.steps s
@@ -4789,23 +5025,30 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     $31::text, $32::text, $33::json, $34::json, $35::text WHERE EXISTS (SELECT 1 FROM answer) AND EXISTS (SELECT 1
     FROM term)) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- replace-job-output
+UPDATE punctual.artifacts a SET state = 'gone', job = NULL
+WHERE a.tenant = $1 AND a.job = $2::uuid AND a.output = $3 RETURNING a.sha256;
+
 -- replace-later
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET (id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses,
     at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, traceparent,
-    admit_at, held) = ROW(u.id, coalesce(u.payload, $26::json), coalesce(u.size_kib, $27::int), coalesce(u.queue,
-    $28::int), coalesce(u.needs, $29::int), coalesce(u.lane, $30::int), coalesce(u.rank, $31::smallint),
-    coalesce(u.run_at, $32::bigint), coalesce(u.max_attempts, $33::smallint), coalesce(u.max_losses, $34::smallint),
-    coalesce(u.at_most_once, $35::boolean), coalesce(u.timeout_ms, $36::bigint), coalesce(u.start_before,
-    $37::bigint), coalesce(u.task, $38::text), coalesce(u.key, $39::text), coalesce(u.concurrency_key, $40::text),
-    coalesce(u.target, $41::json), coalesce(u.backoff, $42::json), coalesce(u.requires, $43::json),
-    coalesce(u.traceparent, $44::text), coalesce(u.admit_at, $45::bigint), coalesce(u.held, $46::boolean))
+    artifact, artifact_by, admit_at, held, blocked) = ROW(u.id, coalesce(u.payload, $29::json), coalesce(u.size_kib,
+    $30::int), coalesce(u.queue, $31::int), coalesce(u.needs, $32::int), coalesce(u.lane, $33::int),
+    coalesce(u.rank, $34::smallint), coalesce(u.run_at, $35::bigint), coalesce(u.max_attempts, $36::smallint),
+    coalesce(u.max_losses, $37::smallint), coalesce(u.at_most_once, $38::boolean), coalesce(u.timeout_ms,
+    $39::bigint), coalesce(u.start_before, $40::bigint), coalesce(u.task, $41::text), coalesce(u.key, $42::text),
+    coalesce(u.concurrency_key, $43::text), coalesce(u.target, $44::json), coalesce(u.backoff, $45::json),
+    coalesce(u.requires, $46::json), coalesce(u.traceparent, $47::text), coalesce(u.artifact, $48::uuid),
+    coalesce(u.artifact_by, $49::bigint), coalesce(u.admit_at, $50::bigint), coalesce(u.held, $51::boolean),
+    coalesce(u.blocked, $52::boolean))
   FROM unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[], $10::smallint[], $11::bigint[],
     $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[], $17::text[], $18::text[],
-    $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[], $25::boolean[]) u(id, payload,
-    size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before,
-    task, key, concurrency_key, target, backoff, requires, traceparent, admit_at, held)
+    $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::uuid[], $25::bigint[], $26::bigint[],
+    $27::boolean[], $28::boolean[]) u(id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts,
+    max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires,
+    traceparent, artifact, artifact_by, admit_at, held, blocked)
   WHERE l.id BETWEEN u.id AND u.id AND l.submission IS NULL AND l.attempts = 0 AND EXISTS (SELECT 1 FROM term)
   RETURNING l.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -4815,35 +5058,37 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), gone AS (
   DELETE FROM punctual.jobs j USING unnest($4::uuid[], $5::json[], $6::int[], $7::int[], $8::int[], $9::int[],
     $10::smallint[], $11::bigint[], $12::smallint[], $13::smallint[], $14::boolean[], $15::bigint[], $16::bigint[],
-    $17::text[], $18::text[], $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::bigint[],
-    $25::boolean[]) u(id, payload, size_kib, queue, needs, lane, rank, run_at, max_attempts, max_losses,
-    at_most_once, timeout_ms, start_before, task, key, concurrency_key, target, backoff, requires, traceparent,
-    admit_at, held)
+    $17::text[], $18::text[], $19::text[], $20::json[], $21::json[], $22::json[], $23::text[], $24::uuid[],
+    $25::bigint[], $26::bigint[], $27::boolean[], $28::boolean[]) u(id, payload, size_kib, queue, needs, lane, rank,
+    run_at, max_attempts, max_losses, at_most_once, timeout_ms, start_before, task, key, concurrency_key, target,
+    backoff, requires, traceparent, artifact, artifact_by, admit_at, held, blocked)
   WHERE j.id BETWEEN u.id AND u.id AND j.attempts = 0 AND (SELECT true FROM punctual.claims c WHERE c.job = j.id) IS
     NULL AND EXISTS (SELECT 1 FROM term)
-  RETURNING j.*, u.id AS new_id, coalesce(u.payload, $26::json) AS new_payload, coalesce(u.size_kib, $27::int) AS
-    new_size_kib, coalesce(u.queue, $28::int) AS new_queue, coalesce(u.needs, $29::int) AS new_needs,
-    coalesce(u.lane, $30::int) AS new_lane, coalesce(u.rank, $31::smallint) AS new_rank, coalesce(u.run_at,
-    $32::bigint) AS new_run_at, coalesce(u.max_attempts, $33::smallint) AS new_max_attempts, coalesce(u.max_losses,
-    $34::smallint) AS new_max_losses, coalesce(u.at_most_once, $35::boolean) AS new_at_most_once,
-    coalesce(u.timeout_ms, $36::bigint) AS new_timeout_ms, coalesce(u.start_before, $37::bigint) AS
-    new_start_before, coalesce(u.task, $38::text) AS new_task, coalesce(u.key, $39::text) AS new_key,
-    coalesce(u.concurrency_key, $40::text) AS new_concurrency_key, coalesce(u.target, $41::json) AS new_target,
-    coalesce(u.backoff, $42::json) AS new_backoff, coalesce(u.requires, $43::json) AS new_requires,
-    coalesce(u.traceparent, $44::text) AS new_traceparent, coalesce(u.admit_at, $45::bigint) AS new_admit_at,
-    coalesce(u.held, $46::boolean) AS new_held
+  RETURNING j.*, u.id AS new_id, coalesce(u.payload, $29::json) AS new_payload, coalesce(u.size_kib, $30::int) AS
+    new_size_kib, coalesce(u.queue, $31::int) AS new_queue, coalesce(u.needs, $32::int) AS new_needs,
+    coalesce(u.lane, $33::int) AS new_lane, coalesce(u.rank, $34::smallint) AS new_rank, coalesce(u.run_at,
+    $35::bigint) AS new_run_at, coalesce(u.max_attempts, $36::smallint) AS new_max_attempts, coalesce(u.max_losses,
+    $37::smallint) AS new_max_losses, coalesce(u.at_most_once, $38::boolean) AS new_at_most_once,
+    coalesce(u.timeout_ms, $39::bigint) AS new_timeout_ms, coalesce(u.start_before, $40::bigint) AS
+    new_start_before, coalesce(u.task, $41::text) AS new_task, coalesce(u.key, $42::text) AS new_key,
+    coalesce(u.concurrency_key, $43::text) AS new_concurrency_key, coalesce(u.target, $44::json) AS new_target,
+    coalesce(u.backoff, $45::json) AS new_backoff, coalesce(u.requires, $46::json) AS new_requires,
+    coalesce(u.traceparent, $47::text) AS new_traceparent, coalesce(u.artifact, $48::uuid) AS new_artifact,
+    coalesce(u.artifact_by, $49::bigint) AS new_artifact_by, coalesce(u.admit_at, $50::bigint) AS new_admit_at,
+    coalesce(u.held, $51::boolean) AS new_held, coalesce(u.blocked, $52::boolean) AS new_blocked
 ), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
-    workflow, batch, size_kib, admit_at, held)
+    workflow, batch, artifact, artifact_by, size_kib, admit_at, held, blocked)
   SELECT m.new_id AS id, m.tenant, m.new_queue AS queue, m.new_needs AS needs, m.new_lane AS lane, m.new_rank AS
     rank, m.new_run_at AS run_at, m.attempts, m.failures, m.losses, m.new_max_attempts AS max_attempts,
     m.new_max_losses AS max_losses, m.new_at_most_once AS at_most_once, m.new_timeout_ms AS timeout_ms,
     m.created_at, m.new_start_before AS start_before, m.late_by, m.new_task AS task, m.created_by, m.new_key AS key,
     m.new_concurrency_key AS concurrency_key, m.new_target AS target, m.new_backoff AS backoff, m.new_requires AS
     requires, m.new_traceparent AS traceparent, m.new_payload AS payload, m.earlier_attempts, m.schedule,
-    m.occurrence, m.workflow, m.batch, m.new_size_kib AS size_kib, m.new_admit_at AS admit_at, m.new_held AS held
+    m.occurrence, m.workflow, m.batch, m.new_artifact AS artifact, m.new_artifact_by AS artifact_by, m.new_size_kib
+    AS size_kib, m.new_admit_at AS admit_at, m.new_held AS held, m.new_blocked AS blocked
   FROM gone m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -4854,6 +5099,24 @@ WHERE d.tenant = $1 AND d.name = $2 AND d.replaced_at IS NULL RETURNING d.tenant
   d.running, d.bytes, d.steps,
   encode(d.digest, 'hex') AS digest, d.queues, d.tasks, d.created_at,
   d.created_by, d.replaced_at;
+
+-- resolve-artifacts
+WITH asked AS MATERIALIZED (
+  SELECT u.n, a.id, a.tenant, a.state, a.runnable, a.used_at
+  FROM unnest($1::text[], $2::uuid[], $3::text[], $4::text[]) WITH ORDINALITY u(tenant, id, name, version, n)
+  LEFT JOIN LATERAL (
+    (SELECT i.* FROM punctual.artifacts i WHERE i.id = u.id AND i.tenant = u.tenant AND i.state <> 'gone')
+    UNION ALL
+    (SELECT v.* FROM punctual.artifacts v WHERE v.tenant = u.tenant AND v.name = u.name AND v.version = u.version)
+    UNION ALL
+    (SELECT r.* FROM punctual.artifacts r
+     WHERE u.version IS NULL AND r.tenant = u.tenant AND r.name = u.name AND r.state = 'ready'
+     ORDER BY r.ready_at DESC, r.id DESC LIMIT 1)) a ON true
+), used AS (
+  UPDATE punctual.artifacts a SET used_at = $5::bigint
+  WHERE a.id IN (SELECT k.id FROM asked k WHERE k.used_at < $5::bigint - 3600000)
+)
+SELECT k.n::int AS n, k.id, k.tenant, k.state, k.runnable FROM asked k ORDER BY k.n;
 
 -- retry-batch
 WITH term AS (SELECT 1 AS held FROM punctual.leases
@@ -5036,7 +5299,7 @@ WHERE o.schedule = $1::uuid AND o.state = 'waiting';
 WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), locked AS (
   SELECT l.id FROM punctual.later l
-  WHERE l.id = ANY($9::uuid[]) AND l.batch = $5::uuid AND l.blocked
+  WHERE l.id = ANY($9::uuid[]) AND l.batch = $5::uuid AND l.blocked AND l.artifact IS NULL
     AND l.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(l.id,
       $9::uuid[])], -1) END AND EXISTS (SELECT 1 FROM term)
   FOR UPDATE
@@ -5095,21 +5358,23 @@ made AS (
 ), stored AS (
   INSERT INTO punctual.later (id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
     max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at, blocked, batch, schedule, occurrence)
-  SELECT u.id, coalesce(u.payload, $44::json), coalesce(u.size_kib, $45::int), coalesce(u.tenant, $46::text),
-    coalesce(u.queue, $47::int), coalesce(u.needs, $48::int), coalesce(u.lane, $49::int), coalesce(u.rank,
-    $50::smallint), coalesce(u.run_at, $51::bigint), coalesce(u.max_attempts, $52::smallint), coalesce(u.max_losses,
-    $53::smallint), coalesce(u.at_most_once, $54::boolean), coalesce(u.timeout_ms, $55::bigint),
-    coalesce(u.created_at, $56::bigint), coalesce(u.start_before, $57::bigint), coalesce(u.task, $58::text),
-    coalesce(u.created_by, $59::text), coalesce(u.key, $60::text), coalesce(u.concurrency_key, $61::text),
-    coalesce(u.target, $62::json), coalesce(u.backoff, $63::json), coalesce(u.requires, $64::json),
-    coalesce(u.traceparent, $65::text), coalesce(u.admit_at, $66::bigint), true, $10::uuid, $18::text, $19::bigint
-    FROM unnest($20::uuid[], $21::json[], $22::int[], $23::text[], $24::int[], $25::int[], $26::int[],
-    $27::smallint[], $28::bigint[], $29::smallint[], $30::smallint[], $31::boolean[], $32::bigint[], $33::bigint[],
-    $34::bigint[], $35::text[], $36::text[], $37::text[], $38::text[], $39::json[], $40::json[], $41::json[],
-    $42::text[], $43::bigint[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts,
-    max_losses, at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target,
-    backoff, requires, traceparent, admit_at) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1 FROM term)
+    backoff, requires, traceparent, artifact, artifact_by, admit_at, blocked, batch, schedule, occurrence)
+  SELECT u.id, coalesce(u.payload, $46::json), coalesce(u.size_kib, $47::int), coalesce(u.tenant, $48::text),
+    coalesce(u.queue, $49::int), coalesce(u.needs, $50::int), coalesce(u.lane, $51::int), coalesce(u.rank,
+    $52::smallint), coalesce(u.run_at, $53::bigint), coalesce(u.max_attempts, $54::smallint), coalesce(u.max_losses,
+    $55::smallint), coalesce(u.at_most_once, $56::boolean), coalesce(u.timeout_ms, $57::bigint),
+    coalesce(u.created_at, $58::bigint), coalesce(u.start_before, $59::bigint), coalesce(u.task, $60::text),
+    coalesce(u.created_by, $61::text), coalesce(u.key, $62::text), coalesce(u.concurrency_key, $63::text),
+    coalesce(u.target, $64::json), coalesce(u.backoff, $65::json), coalesce(u.requires, $66::json),
+    coalesce(u.traceparent, $67::text), coalesce(u.artifact, $68::uuid), coalesce(u.artifact_by, $69::bigint),
+    coalesce(u.admit_at, $70::bigint), true, $10::uuid, $18::text, $19::bigint FROM unnest($20::uuid[], $21::json[],
+    $22::int[], $23::text[], $24::int[], $25::int[], $26::int[], $27::smallint[], $28::bigint[], $29::smallint[],
+    $30::smallint[], $31::boolean[], $32::bigint[], $33::bigint[], $34::bigint[], $35::text[], $36::text[],
+    $37::text[], $38::text[], $39::json[], $40::json[], $41::json[], $42::text[], $43::uuid[], $44::bigint[],
+    $45::bigint[]) u(id, payload, size_kib, tenant, queue, needs, lane, rank, run_at, max_attempts, max_losses,
+    at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
+    requires, traceparent, artifact, artifact_by, admit_at) WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1
+    FROM term)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, batches_submitted)
   SELECT $4::bigint, $11::text, cardinality($13::uuid[]), 1 WHERE (SELECT named FROM valid) AND EXISTS (SELECT 1
@@ -5163,6 +5428,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, jobs_assigned, lateness, lateness_ms)
   SELECT $5::bigint, tenant, 1, 1, $6::bigint[], greatest(0, $5::bigint - run_at) FROM stored
 ), answer AS (SELECT id FROM stored) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- sum-artifact-bytes
+SELECT coalesce(sum(a.size), 0)::bigint AS bytes FROM punctual.artifacts a WHERE a.tenant = $1;
 
 -- take-over-keys
 UPDATE punctual.keys k SET job = u.job, said_at = coalesce(u.said_at, floor(extract(epoch FROM clock_timestamp()) *
@@ -5305,15 +5573,16 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   SELECT s.id FROM unnest($4::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
   WHERE s.parked AND EXISTS (SELECT 1 FROM term)
 ), postponed AS (
-  UPDATE punctual.later l SET blocked = false, run_at = greatest(l.run_at, $5::bigint), admit_at =
-    greatest(greatest(l.run_at, $5::bigint) - $6::bigint, $5::bigint)
-  WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND (l.held OR greatest(l.run_at, $5::bigint) >
-    $7::bigint)
+  UPDATE punctual.later l SET blocked = l.artifact IS NOT NULL, run_at = greatest(l.run_at, $5::bigint),
+    admit_at = CASE WHEN l.artifact IS NULL THEN greatest(greatest(l.run_at, $5::bigint) - $6::bigint, $5::bigint)
+      ELSE l.admit_at END
+  WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND (l.held OR l.artifact IS NOT NULL OR
+    greatest(l.run_at, $5::bigint) > $7::bigint)
   RETURNING l.id
 ), freed AS (
   DELETE FROM punctual.later l
-  WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND NOT (l.held OR greatest(l.run_at, $5::bigint) >
-    $7::bigint)
+  WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND NOT (l.held OR l.artifact IS NOT NULL OR
+    greatest(l.run_at, $5::bigint) > $7::bigint)
   RETURNING l.*, greatest(l.run_at, $5::bigint) AS new_run_at
 ), live AS (
   INSERT INTO punctual.jobs (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses, max_attempts,

@@ -71,10 +71,11 @@ async function addSteps(
   const find = definitionsOf(shard.hot, tenant);
   const jobs = await putDefinitions(sent, { ...node.config, find });
   const tasks = await findTasks(shard, tenant, await allSteps(jobs, node.config));
-  const { forms, steps } = await parseAdditions(jobs, {
+  const { forms, steps: parsed } = await parseAdditions(jobs, {
     ...submissionContext(node, shard, tasks),
     ...{ maxBulkBytes: node.config.maxBulkBytes, depth: workflow.depth },
   });
+  const steps = await shard.submitter.stepsWithArtifacts(tenant, parsed);
   const limits = 'jobId' in caller ? caller.limits : limitsOf(caller);
   const quotas = await shard.quotas.of(tenant);
   const all = withInner<(typeof steps)[number]>(steps);

@@ -1,12 +1,12 @@
 import type { AuditAuthor } from '../core/audit.js';
 import { PunctualError } from '../core/errors.js';
-import type { Target } from '../core/job.js';
+import type { ExecTarget, HttpTarget, Target } from '../core/job.js';
 import { IdPath } from '../core/schemas/query.js';
 import { SecretsAnswer, SecretsRequest } from '../core/schemas/worker.js';
 import { originOf, secretNamesIn } from '../core/secret.js';
-import { verifyAttemptToken } from '../core/tokens.js';
 import type * as wire from '../core/wire.js';
 import { readSealedSecrets, readTarget } from '../store/secrets.js';
+import { mustBeItsToken } from './attempt-token.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
 import { forbidden } from './restrictions.js';
@@ -58,35 +58,22 @@ export async function resolveSecrets(
   const target = await targetOf(shard, tenant, request);
   const [values, signing] = await Promise.all([
     request.names.length === 0 ? {} : valuesOf(node, shard, tenant, target, request.names),
-    signingValues(node, shard, tenant, author),
+    target.type === 'http' ? signingValues(node, shard, tenant, author) : [],
   ]);
   return { values, signing };
-}
-
-/** The receiver of a call has a token, too; it is signed for another purpose, and is refused here. */
-function mustBeItsToken(
-  { secret }: NodeContext,
-  { clock }: Shard,
-  tenant: string,
-  { token, jobId, fence }: wire.SecretsRequest,
-): void {
-  if (token === undefined) return;
-  const claims = verifyAttemptToken(secret, token, clock.now());
-  const isItsOwn = claims?.tenant === tenant && claims.jobId === jobId && claims.fence === fence;
-  if (!isItsOwn) throw forbidden('The token is not that of the attempt.');
 }
 
 async function targetOf(
   shard: Shard,
   tenant: string,
   { jobId, fence }: wire.SecretsRequest,
-): Promise<Target & { readonly type: 'http' }> {
+): Promise<HttpTarget | ExecTarget> {
   const text = await readTarget(shard.hot, tenant, jobId);
   if (text === undefined)
     throw new PunctualError('STALE_FENCE', `Fence ${fence} of job ${jobId} does not count any more.`);
   const target = text === null ? null : (JSON.parse(text) as Target);
-  if (target?.type !== 'http')
-    throw forbidden(`The target of job ${jobId} is no call, and needs no secrets.`);
+  if (target === null || target.type === 'handler')
+    throw forbidden(`The target of job ${jobId} is a handler, and needs no secrets.`);
   return target;
 }
 
@@ -94,7 +81,7 @@ async function valuesOf(
   node: NodeContext,
   shard: Shard,
   tenant: string,
-  target: Target & { readonly type: 'http' },
+  target: HttpTarget | ExecTarget,
   names: readonly string[],
 ): Promise<Readonly<Record<string, string>>> {
   const box = mustHaveKey(node);

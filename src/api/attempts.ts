@@ -87,7 +87,7 @@ export async function reportProgress(
 ): Promise<void> {
   mustOwn(by, jobId, fence);
   const shard = node.shardOf(by.tenant);
-  await mustReach(shard, by, jobId);
+  await mustReachAttempt(shard, by, jobId);
   const leader = await shard.leader();
   const at = new Date(shard.clock.now()).toISOString();
   if (!leader.progress(by.tenant, { jobId, fence }, { ...cutProgress(progress), at }))
@@ -104,7 +104,7 @@ export async function appendLogs(
   mustOwn(by, jobId, fence);
   const { tenant } = by;
   const shard = node.shardOf(tenant);
-  await mustReach(shard, by, jobId);
+  await mustReachAttempt(shard, by, jobId);
   const texts = lines.map((line) => JSON.stringify(line));
   if (await shard.logs.append({ tenant, job: jobId, fence }, texts)) return;
   if (!(await readJob(shard.hot, tenant, jobId))) {
@@ -125,20 +125,25 @@ async function reportOne(
 }
 
 /** A token is valid only for the attempt it names, not for a later one of the same job. */
-function mustOwn(by: Caller | AttemptCredential, jobId: string, fence: number): void {
+export function mustOwn(by: Caller | AttemptCredential, jobId: string, fence: number): void {
   if (!('jobId' in by)) return;
   if (by.jobId !== jobId) throw new PunctualError('FORBIDDEN', 'The token belongs to another job.');
   if (by.fence !== fence) throw stale(jobId, fence);
 }
 
 /** A worker's key that is restricted does not find jobs that its workers could not have been given. */
-async function mustReach(shard: Shard, by: Caller | AttemptCredential, jobId: string): Promise<void> {
+export async function mustReachAttempt(
+  shard: Shard,
+  by: Caller | AttemptCredential,
+  jobId: string,
+): Promise<void> {
   if (!limitsOf(by)) return;
   const job = await readJob(shard.hot, by.tenant, jobId);
   if (!job || !mayReport(by, job)) throw new PunctualError('JOB_NOT_FOUND', `There is no job ${jobId}.`);
 }
 
-function stale(jobId: string, fence: number): PunctualError {
+/** The error for an attempt that does not count any more. */
+export function stale(jobId: string, fence: number): PunctualError {
   return new PunctualError(
     'STALE_FENCE',
     `Fence ${fence} of job ${jobId} does not count any more; nothing was changed.`,

@@ -1,3 +1,4 @@
+import type { ArtifactStore } from '../artifact/artifact-store.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { SecretBox } from '../core/secret-box.js';
@@ -6,6 +7,7 @@ import type { Authentication } from './authentication.js';
 import type { Refusals } from './refusals.js';
 import type { SessionCookie } from './session-cookie.js';
 import type { Shard } from './shard.js';
+import type { Transfers } from './transfers.js';
 
 /** What a node has beside its shards. */
 interface NodeParts {
@@ -20,8 +22,14 @@ interface NodeParts {
   readonly secret: Buffer;
   /** Encrypts and decrypts the secrets of tenants; null without a master key. */
   readonly secretBox: SecretBox | null;
+  /** Where the bytes of artifacts are. */
+  readonly artifacts: ArtifactStore;
+  /** The up- and downloads of artifacts through this node. */
+  readonly transfers: Transfers;
   /** All shards, by id. The first also holds what concerns the cluster: its nodes, its keys, its secret, its tenants. */
   readonly shards: readonly [Shard, ...Shard[]];
+  /** Where this node can be reached. */
+  ownUrl(): string;
   /** Has all nodes look at the keys of those who wait, because some were changed. */
   tellOfKeys(): void;
   /** Looks at the list of nodes at once, because one has joined. */

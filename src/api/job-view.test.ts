@@ -20,6 +20,8 @@ function row(change: Partial<PlacedRow> = {}): PlacedRow {
     state: 'pending',
     held: false,
     rank: 5,
+    artifact: null,
+    artifact_by: null,
     run_at: AT,
     attempts: 0,
     failures: 0,

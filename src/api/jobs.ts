@@ -434,7 +434,8 @@ async function viewJob(
   return viewOf(shard, row, undefined, hasGraph ? await readRelatives(db, id) : undefined);
 }
 
-async function mustRead(
+/** A job that the caller reaches; throws JOB_NOT_FOUND. */
+export async function mustRead(
   shard: Shard,
   caller: Caller,
   id: string,

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import type { Static, TObject, TProperties, TSchema } from 'typebox';
 import type { AuditAction, AuditAuthor } from '../core/audit.js';
 import type { Config } from '../core/config.js';
@@ -63,6 +63,8 @@ export interface StreamBody<T> {
   readonly kind: 'stream';
   /** Its media type. */
   readonly type: string;
+  /** Whether it may be of any other type, too. */
+  readonly takesAny?: true;
   readonly maxBytes: number;
   readonly check: (value: unknown) => T;
 }
@@ -88,6 +90,16 @@ export function jsonCheckedByRun(schema: TSchema, options: JsonOptions = {}): Js
 export function stream(type: string, maxBytes: number): StreamBody<AsyncIterable<Buffer>> {
   return { kind: 'stream', type, maxBytes, check: (value) => bounded(value as Readable, maxBytes) };
 }
+
+/** A body of bytes, whatever they are called; how many there may be is for the route to say. */
+export const anyBytes: StreamBody<Readable> = {
+  kind: 'stream',
+  type: 'application/octet-stream',
+  takesAny: true,
+  maxBytes: Number.MAX_SAFE_INTEGER,
+  // A request without a body has none to stream.
+  check: (value) => (value ?? Readable.from([])) as Readable,
+};
 
 async function* bounded(pieces: Readable, maxBytes: number): AsyncIterable<Buffer> {
   let bytes = 0;
@@ -134,7 +146,7 @@ export class Answer {
 }
 
 /** What calls wait for. Each kind has its own limit, so that one kind cannot shut out another. */
-export type WaitKind = 'results' | 'work' | 'nodes' | 'events';
+export type WaitKind = 'results' | 'work' | 'nodes' | 'events' | 'bytes';
 
 /** An answer that is sent in pieces. */
 export interface AnswerStream {
@@ -164,6 +176,12 @@ export interface Call {
   readonly keeper?: AnswerKeeper | undefined;
   /** Whether the browser of the caller keeps cookies that are for secure connections only. */
   readonly isSecure: boolean;
+  /** Scheme and host by which the client reaches this node. */
+  readonly origin: string;
+  /** The header `range`. */
+  readonly range: string | null;
+  /** How many bytes the body has; null if the request does not say. */
+  readonly contentLength: number | null;
   /** The header `accept`. */
   readonly accept: string;
   /** Runs work that may wait; its signal aborts when the client leaves or the server closes. */
@@ -215,6 +233,7 @@ export const TAGS = {
   tasks: 'Definitions: what the jobs of a name run and take by default.',
   schedules: 'When tasks run, and the ledger of what became of it.',
   workflows: 'Graphs of jobs: steps that wait for other steps.',
+  artifacts: 'Programs and files that jobs run, by name and version.',
   tenants: 'Tenants, their shares and limits.',
   events: 'What happens, as it happens.',
   keys: 'Keys, what they may do, and their ends.',

@@ -1,4 +1,8 @@
 import { addedStepRoutes } from './added-steps.js';
+import { artifactDownloadRoutes } from './artifact-downloads.js';
+import { artifactUploadRoutes } from './artifact-uploads.js';
+import { artifactRoutes } from './artifacts.js';
+import { attemptArtifactRoutes } from './attempt-artifacts.js';
 import { attemptSecretRoutes } from './attempt-secrets.js';
 import { attemptRoutes } from './attempts.js';
 import { auditRoutes } from './audit.js';
@@ -9,6 +13,7 @@ import { eventRoutes } from './events.js';
 import { forecastRoutes } from './forecast.js';
 import { healthRoutes } from './health.js';
 import { idRoutes } from './ids.js';
+import { jobOutputRoutes } from './job-outputs.js';
 import { jobRoutes } from './jobs.js';
 import { keyRoutes } from './keys.js';
 import { manyJobRoutes } from './many-jobs.js';
@@ -34,8 +39,13 @@ export const ROUTES: readonly Route[] = [
   ...batchRoutes,
   ...idRoutes,
   ...attemptRoutes,
+  ...jobOutputRoutes,
   ...workerRoutes,
   ...attemptSecretRoutes,
+  ...attemptArtifactRoutes,
+  ...artifactRoutes,
+  ...artifactUploadRoutes,
+  ...artifactDownloadRoutes,
   ...queueRoutes,
   ...originRoutes,
   ...taskRoutes,

@@ -11,10 +11,16 @@ import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { ParsedWorkflow } from '../core/workflow/parse-workflow.js';
+import {
+  type ResolvedArtifacts,
+  type RunsArtifact,
+  resolveArtifacts,
+  resolvedOr,
+} from '../store/artifact-names.js';
 import { bisect } from '../store/bisect.js';
 import { explainDatabaseError, isDataError, isStatementTimeout, type Pool } from '../store/database.js';
 import type { Keep } from '../store/idempotency.js';
-import { type JobRow, toStored } from '../store/job-row.js';
+import { awaitsArtifact, type JobRow, toStored } from '../store/job-row.js';
 import type { KeyGuard } from '../store/keys.js';
 import { type Names, type Resolved, StaleNamesError } from '../store/names.js';
 import { newWorkflow } from '../store/new-workflow.js';
@@ -27,7 +33,7 @@ import {
   type Submitted,
   submitJobs,
 } from '../store/submit-jobs.js';
-import { type NewWorkflow, type SubmittedWorkflow, submitWorkflow } from '../store/submit-workflow.js';
+import { NEVER, type NewWorkflow, type SubmittedWorkflow, submitWorkflow } from '../store/submit-workflow.js';
 import {
   awaitRoom,
   countRoom,
@@ -93,7 +99,7 @@ interface SubmitterOptions {
   readonly hint: (
     jobs: readonly Waiting[],
     startBefore: number | null,
-    workflows?: readonly HintedWorkflow[],
+    more: { readonly workflows?: readonly HintedWorkflow[] | undefined; readonly awaits: boolean },
   ) => Promise<void>;
 }
 
@@ -122,6 +128,8 @@ const SMALLER_PARTS_WITHIN_MS = 10_000;
 export class Submitter {
   private readonly groups = new Map<string, Gathered[]>();
   private readonly flushing = new Set<string>();
+  /** Definitions whose artifacts have been looked up. */
+  private readonly resolvedOnes = new WeakSet<JobDefinition>();
   /** By tenant: those with a quota of jobs store one after the other, because each waits for the room that others take. */
   private readonly counted = new SerialQueues();
 
@@ -149,14 +157,47 @@ export class Submitter {
     }
   }
 
-  private store(
-    owned: readonly Owned[],
+  private async store(
+    given: readonly Owned[],
     keep?: Keep<readonly Stored[]>,
     storeMembers?: StoreMembers,
   ): Promise<Stored[]> {
+    const owned = await this.withArtifacts(given);
     const owner = owned[0]?.owner;
     const how = { keep, guard: owner?.guard, storeMembers };
     return owner?.isCounted ? this.storeCounted(owner.tenant, owned, how) : this.storeNamed(owned, how);
+  }
+
+  /** Replaces the names of artifacts by ids. Submissions that name none cost a look at each. */
+  private async withArtifacts(owned: readonly Owned[]): Promise<readonly Owned[]> {
+    if (!owned.some(({ submission }) => this.isUnresolved(submission.definition))) return owned;
+    const jobs = owned.map(({ owner: { tenant }, submission: { definition } }) => ({ tenant, definition }));
+    const resolved = await this.resolveArtifacts(jobs);
+    return owned.map((each) => {
+      const definition = resolvedOr(resolved, each.submission.definition);
+      this.resolvedOnes.add(definition);
+      return { ...each, submission: { ...each.submission, definition } };
+    });
+  }
+
+  /** The same for the steps of one tenant. */
+  async stepsWithArtifacts<S extends { readonly definition: JobDefinition }>(
+    tenant: string,
+    steps: readonly S[],
+  ): Promise<readonly S[]> {
+    if (!steps.some(({ definition }) => this.isUnresolved(definition))) return steps;
+    const resolved = await this.resolveArtifacts(steps.map(({ definition }) => ({ tenant, definition })));
+    return steps.map((step) => ({ ...step, definition: resolvedOr(resolved, step.definition) }));
+  }
+
+  private isUnresolved(definition: JobDefinition): boolean {
+    const { target } = definition;
+    return target?.type === 'exec' && target.artifact !== undefined && !this.resolvedOnes.has(definition);
+  }
+
+  private resolveArtifacts(jobs: readonly RunsArtifact[]): Promise<ResolvedArtifacts> {
+    const { hot, clock, config } = this.options;
+    return resolveArtifacts(hot, jobs, clock.now(), config.artifactTimeout);
   }
 
   /** Stores jobs of one tenant, which has a quota of jobs; throws JobQuotaError if they do not fit. */
@@ -215,12 +256,13 @@ export class Submitter {
   /** Stores a workflow, or finds the one that has its key; null if that is gone by now. */
   async submitWorkflow(
     owner: Owner,
-    parsed: ParsedWorkflow,
+    given: ParsedWorkflow,
     definition: NewWorkflow['definition'],
     keep?: Keep<StoredWorkflow>,
   ): Promise<StoredWorkflow | null> {
     const { hot, clock, config, databaseNow } = this.options;
     const { tenant } = owner;
+    const parsed = { ...given, steps: await this.stepsWithArtifacts(tenant, given.steps) };
     const kinds = parsed.steps.map(({ definition }) => ({ owner, definition }));
     const store = (how: { readonly counted?: string }) =>
       this.withNames(kinds, async (resolved) => {
@@ -324,7 +366,18 @@ export class Submitter {
 
   /** Stores one job, batched with others that arrive at the same time. */
   submit(owned: Owned): Promise<Stored> {
-    // What is refused to one caller must not be refused to others.
+    // What is refused to one caller must not be refused to others, nor must they wait for it.
+    if (this.isUnresolved(owned.submission.definition)) {
+      return this.withArtifacts([owned])
+        .catch((error: unknown) => {
+          throw explainDatabaseError(error);
+        })
+        .then(([resolved]) => this.gather(resolved!));
+    }
+    return this.gather(owned);
+  }
+
+  private gather(owned: Owned): Promise<Stored> {
     const { tenant, isCounted = false, guard } = owned.owner;
     if (guard) return this.submitAll([owned]).then(([stored]) => stored!);
     const { key, keyRule } = owned.submission.definition;
@@ -410,8 +463,10 @@ export class Submitter {
     const later = jobs.filter((job) => job.admitAt !== null && job.row.definition.start_before !== null);
     const startBefore =
       later.length === 0 ? null : least(later.map((job) => job.row.definition.start_before!));
-    if ((live.length === 0 && startBefore === null && !workflows) || !this.options.config.hints) return;
-    this.options.hint(live, startBefore, workflows).catch((error: unknown) => {
+    const awaits = jobs.some((job) => awaitsArtifact(job.row));
+    const isNothing = live.length === 0 && startBefore === null && !workflows && !awaits;
+    if (isNothing || !this.options.config.hints) return;
+    this.options.hint(live, startBefore, { workflows, awaits }).catch((error: unknown) => {
       this.options.log.debug(
         { error: messageOf(error) },
         'a hint was lost; the look-back will find the jobs',
@@ -430,7 +485,8 @@ function storedOf(jobs: readonly NewJob[], registered: Registrations): Stored[] 
 }
 
 /** When a job is admitted to the live table; null if it is stored there. */
-function admitAtOf({ hold, runAt }: JobDefinition, now: number, threshold: number): number | null {
+function admitAtOf({ hold, runAt, awaits }: JobDefinition, now: number, threshold: number): number | null {
+  if (awaits) return NEVER;
   return hold ? runAt : admissionTime(runAt, now, threshold);
 }
 

@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { type Duration, parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import type { TargetType } from '../core/job.js';
-import { MAX_QUOTA, QUOTA_NAMES, type QuotaName } from '../core/quotas.js';
+import { maxOfQuota, QUOTA_NAMES, type QuotaName } from '../core/quotas.js';
 import { formatRate, MAX_RATE_COUNT, type RateView, readRate } from '../core/rate.js';
 
 /** Parsers of option values. They throw commander's error, to which commander adds the name of the option. */
@@ -155,7 +155,7 @@ export function quota(text: string, previous: QuotaOptions | undefined): QuotaOp
   }
   if (previous && Object.hasOwn(previous, known))
     throw new InvalidArgumentError(`The quota ${known} is given twice.`);
-  const limit = orNone(wholeNumber(known === 'submissionsPerSecond' ? 1 : 0, MAX_QUOTA))(value);
+  const limit = orNone(wholeNumber(known === 'submissionsPerSecond' ? 1 : 0, maxOfQuota(known)))(value);
   return { ...previous, [known]: limit === NONE ? null : limit };
 }
 

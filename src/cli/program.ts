@@ -1,6 +1,7 @@
 import { Command, type Help } from 'commander';
 import { painterFor } from '../core/paint.js';
 import { VERSION } from '../core/version.js';
+import { addArtifactCommands } from './artifact-commands.js';
 import { addAuditCommands } from './audit-commands.js';
 import { addBatchCommands } from './batch-commands.js';
 import { exitCodeOf, globalsOf, refuseUnusedGlobals } from './call.js';
@@ -38,12 +39,12 @@ const HELP: Partial<Help> = {
   },
 };
 
-/** The whole command line. */
-export function buildProgram(cli: Cli): Command {
+/** The whole command line. Behind a command, `--version` belongs to that. */
+export function buildProgram(cli: Cli, takesVersion = true): Command {
   const program = new Command('punctual');
+  program.description('Punctual starts work on time, every time: a distributed task scheduler.');
+  if (takesVersion) program.version(VERSION, '-V, --version', 'print the version');
   program
-    .description('Punctual starts work on time, every time: a distributed task scheduler.')
-    .version(VERSION, '-V, --version', 'print the version')
     .option('--url <url>', 'address of a node, or several separated by commas')
     .option('--api-key <key>', 'key for the API')
     .option('--tenant <id>', 'the tenant to act for, with an operator key')
@@ -68,6 +69,7 @@ export function buildProgram(cli: Cli): Command {
   addScheduleCommands(program, cli);
   addWorkflowCommands(program, cli);
   addBatchCommands(program, cli);
+  addArtifactCommands(program, cli);
   addQueueCommands(program, cli);
   addOriginCommands(program, cli);
   addClusterCommands(program, cli);
@@ -90,7 +92,8 @@ export async function runCli(args: readonly string[], cli: Cli): Promise<number>
     return 0;
   }
   try {
-    await buildProgram(cli).parseAsync([...args], { from: 'user' });
+    const takesVersion = args[0]?.startsWith('-') ?? true;
+    await buildProgram(cli, takesVersion).parseAsync([...args], { from: 'user' });
     return exitCodeOf(cli);
   } catch (thrown) {
     // The reader has closed the pipe, as in `punctual job list | head`: that is no error.

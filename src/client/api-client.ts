@@ -8,7 +8,7 @@ import {
   UnreachableError,
 } from '../transport/http-transport.js';
 import { GrowingPause, pause } from '../transport/pause.js';
-import type { Method, RequestOptions, StreamOptions, Transport } from '../transport/transport.js';
+import type { ByteStream, Method, RequestOptions, StreamOptions, Transport } from '../transport/transport.js';
 
 /** The nodes to ask, and how long a failed request is repeated. */
 export interface ApiClientOptions extends HttpTransportOptions {
@@ -42,6 +42,12 @@ export class ApiClient implements Transport {
   /** An answer that is read while it is being sent. It is asked for again only until it has begun. */
   stream(path: string, options: StreamOptions = {}): Promise<AsyncIterable<string>> {
     const ask = () => this.#transport.stream(path, options);
+    return this.#repeat(ask, { repeatable: true, changes: false }, options.signal);
+  }
+
+  /** The same as bytes. */
+  read(path: string, options: StreamOptions = {}): Promise<ByteStream> {
+    const ask = () => this.#transport.read(path, options);
     return this.#repeat(ask, { repeatable: true, changes: false }, options.signal);
   }
 

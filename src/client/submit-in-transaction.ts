@@ -24,6 +24,7 @@ export async function submitInTransaction(
     maxPayload: Number.MAX_SAFE_INTEGER,
     jobTimeout: SETTINGS.jobTimeout.default,
     maxJobTimeout: MAX_DURATION_MS,
+    allowCommands: true,
     maxDepth: SETTINGS.maxDepth.max ?? Number.MAX_SAFE_INTEGER,
   });
   const { id } = await callInTransaction(tx, SUBMIT_JOB, [tenant, JSON.stringify(submission)]);

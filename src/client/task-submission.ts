@@ -2,7 +2,7 @@ import {
   type AnyTaskOrName,
   checkAgainstSchema,
   commonPart,
-  isCall,
+  isTarget,
   mustBeTask,
   SUBMIT_OPTIONS,
   type SubmitOptions,
@@ -34,7 +34,7 @@ export async function buildSubmissions(
     checkOptions(SUBMIT_MANY, options, SUBMIT_OPTIONS);
     checkRetry(SUBMIT_MANY, options.retry);
   }
-  if (typeof taskOrName !== 'string' && !isCall(taskOrName) && taskOrName.schema)
+  if (typeof taskOrName !== 'string' && !isTarget(taskOrName) && taskOrName.schema)
     await Promise.all(
       all.map((input, i) => checkAgainstSchema(taskOrName, input).catch((error) => throwAbout(i, error))),
     );

@@ -21,6 +21,8 @@ export interface Hint {
   readonly startBefore: number | null;
   /** Workflows that were stored; a node of an older version leaves them out, or what they wait for. */
   readonly workflows?: readonly HintedWorkflow[];
+  /** Whether jobs were stored that wait for artifacts, or an artifact has arrived. */
+  readonly artifacts?: boolean;
 }
 
 /** The leader's look-back finds more jobs than this sooner than a call could bring them. */
@@ -35,6 +37,7 @@ export class HintSender {
   private jobs: HintedJob[] = [];
   private startBefore: number | null = null;
   private workflows: HintedWorkflow[] = [];
+  private artifacts = false;
   private sending = false;
 
   constructor(
@@ -47,17 +50,22 @@ export class HintSender {
     if (this.jobs.length + hint.jobs.length <= MAX_JOBS) addAll(this.jobs, hint.jobs.map(withoutRow));
     this.startBefore = earlier(this.startBefore, hint.startBefore);
     if (this.workflows.length < MAX_JOBS) addAll(this.workflows, hint.workflows ?? []);
+    if (hint.artifacts) this.artifacts = true;
     if (!this.sending) void this.flush();
   }
 
   private async flush(): Promise<void> {
     this.sending = true;
-    while (this.jobs.length + this.workflows.length > 0 || this.startBefore !== null) {
-      const { jobs, startBefore, workflows } = this;
-      const hint: Hint = { jobs, startBefore, ...(workflows.length > 0 && { workflows }) };
+    while (this.jobs.length + this.workflows.length > 0 || this.startBefore !== null || this.artifacts) {
+      const { jobs, startBefore, workflows, artifacts } = this;
+      const hint: Hint = {
+        ...{ jobs, startBefore, ...(workflows.length > 0 && { workflows }) },
+        ...(artifacts && { artifacts }),
+      };
       this.jobs = [];
       this.workflows = [];
       this.startBefore = null;
+      this.artifacts = false;
       const url = this.leaderUrl();
       if (url !== null) await this.peers.post(url, '/internal/hints', hint, this.shard);
     }

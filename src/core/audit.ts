@@ -54,6 +54,9 @@ export const AUDIT_ACTIONS = [
   'origin.limit',
   'origin.unlimit',
   'origin.reset',
+  'artifact.create',
+  'artifact.upload',
+  'artifact.delete',
   'task.create',
   'task.change',
   'task.delete',
@@ -91,7 +94,8 @@ export interface AuditSubject {
     | 'workflow'
     | 'definition'
     | 'batch'
-    | 'origin';
+    | 'origin'
+    | 'artifact';
   /** The id or the name. */
   readonly name: string;
   /** Whose it is; null for what belongs to the operator. */

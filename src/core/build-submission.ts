@@ -1,6 +1,6 @@
 import type { Duration } from './duration.js';
 import { invalid, messageOf } from './errors.js';
-import type { HttpTarget, JobSubmission } from './job.js';
+import type { ExecTarget, HttpTarget, JobSubmission } from './job.js';
 import type { KeyMode } from './keys.js';
 import type { OptionNames } from './known-options.js';
 import { type AnyTask, checkInput, TASK_DEFAULTS, type Task, type TaskDefaults } from './task.js';
@@ -41,17 +41,17 @@ export const SUBMIT_OPTIONS: OptionNames<SubmitOptions> = {
 };
 
 /**
- * A task, or its name, or a call that `http()` makes, of which the compiler knows neither input nor output. All are one
+ * A task, or its name, or what `http()` and `exec()` make, of which the compiler knows neither input nor output. All are one
  * parameter and not several overloads: about a wrong input the compiler would say that the task is not a name.
  */
-export type TaskOrName<Input, Output> = string | Task<Input, Output> | HttpTarget;
+export type TaskOrName<Input, Output> = string | Task<Input, Output> | HttpTarget | ExecTarget;
 
 /** The same, whatever its input and output. */
-export type AnyTaskOrName = AnyTask | string | HttpTarget;
+export type AnyTaskOrName = AnyTask | string | HttpTarget | ExecTarget;
 
-/** Whether it is a call, not a task. */
-export function isCall(given: AnyTaskOrName): given is HttpTarget {
-  return typeof given === 'object' && 'type' in given && given.type === 'http';
+/** Whether it says itself what runs, and is no task. */
+export function isTarget(given: AnyTaskOrName): given is HttpTarget | ExecTarget {
+  return typeof given === 'object' && 'type' in given && (given.type === 'http' || given.type === 'exec');
 }
 
 /** The submission of one job: the options over the task's defaults, and the checked input. */
@@ -80,7 +80,7 @@ export function mustBeTask(given: unknown): void {
   if (typeof given === 'string') return;
   const name = typeof given === 'object' && given !== null && 'name' in given ? given.name : undefined;
   if (typeof name === 'string') return;
-  if (typeof given === 'object' && given !== null && isCall(given as AnyTaskOrName)) return;
+  if (typeof given === 'object' && given !== null && isTarget(given as AnyTaskOrName)) return;
   const detail = `must be a task made with task(), or the name of one; it is ${given === null ? 'null' : typeof given}`;
   throw invalid([{ pointer: '/task', detail }]);
 }
@@ -96,7 +96,7 @@ export function submissionText(submission: JobSubmission): string {
 
 /** What the jobs of a submission share: the options over the defaults of the task. */
 export function commonPart(taskOrName: AnyTaskOrName, options: SubmitOptions): JobSubmission {
-  const what = isCall(taskOrName) ? { target: taskOrName } : { task: nameOf(taskOrName) };
+  const what = isTarget(taskOrName) ? { target: taskOrName } : { task: nameOf(taskOrName) };
   const { runAt, startBefore, ...rest } = options;
   return {
     ...(typeof taskOrName === 'object' && 'defaults' in taskOrName && taskOrName.defaults),
@@ -123,7 +123,7 @@ export function withInput(common: JobSubmission, input: unknown): JobSubmission 
 
 /** Checks the input as the worker will see it, after JSON: dates are strings by then, methods are gone. */
 export async function checkAgainstSchema(taskOrName: AnyTaskOrName, input: unknown): Promise<void> {
-  if (typeof taskOrName === 'string' || isCall(taskOrName) || !taskOrName.schema) return;
+  if (typeof taskOrName === 'string' || isTarget(taskOrName) || !taskOrName.schema) return;
   const text = submissionText({ payload: input });
   await checkInput(taskOrName, (JSON.parse(text) as { payload?: unknown }).payload ?? null);
 }

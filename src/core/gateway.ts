@@ -1,4 +1,7 @@
+import type { Readable } from 'node:stream';
 import type {
+  ArtifactAnswer,
+  ArtifactRequest,
   ClaimAnswer,
   ClaimRequest,
   Heartbeat,
@@ -16,6 +19,16 @@ import type {
   WorkerWelcome,
 } from './wire.js';
 import type { AddedSteps, StepAddition } from './workflow.js';
+
+/** A file that an attempt leaves with its job. */
+export interface JobOutput {
+  readonly fence: number;
+  /** A path below the folder `output`. */
+  readonly name: string;
+  readonly bytes: Readable;
+  readonly size: number;
+  readonly signal?: AbortSignal;
+}
 
 /** How steps are added. */
 export interface AddOptions {
@@ -38,6 +51,10 @@ export interface WorkerGateway {
   report(session: SessionKey, report: ReportRequest, signal?: AbortSignal): Promise<ReportAnswer>;
   /** The secrets that the target of an attempt names, and those that sign its call. */
   secrets(session: SessionKey, request: SecretsRequest, signal?: AbortSignal): Promise<SecretsAnswer>;
+  /** The artifact that an attempt runs. */
+  artifact(session: SessionKey, request: ArtifactRequest, signal?: AbortSignal): Promise<ArtifactAnswer>;
+  /** Leaves a file with the job of an attempt. */
+  output(jobId: string, token: string | undefined, output: JobOutput): Promise<void>;
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void>;
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void>;
   /** Adds steps to a workflow; may be repeated, because steps that the job has added are taken as they are. */

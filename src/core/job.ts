@@ -79,10 +79,41 @@ export interface SecretReference {
 /** An uploaded binary or a command. */
 export interface ExecTarget {
   readonly type: 'exec';
+  /** An uploaded binary: its id, `name@version`, or a name for its newest version. */
   readonly artifact?: string;
+  /** How long the job waits, from when it is due, for an artifact that is not uploaded yet. Default: `PUNCTUAL_ARTIFACT_TIMEOUT`, 1h. */
+  readonly artifactTimeout?: Duration;
+  /** A program of the worker's machine, in place of an artifact; only where the operator allows it. */
   readonly command?: string;
   readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
+  /** Values may refer to secrets of the tenant. */
+  readonly env?: Readonly<Record<string, string | SecretReference>>;
+  /** What the program may use. Workers have bounds of their own; the lower one counts. */
+  readonly limits?: ExecLimits;
+  /** How far the program is kept apart from the worker's machine. The stricter of this and what the worker asks for counts. */
+  readonly isolation?: Isolation;
+}
+
+/** How programs are kept apart: not at all, as far as the machine can, or run only if it can. */
+export const ISOLATIONS = ['none', 'auto', 'required'] as const;
+/** How programs are kept apart. */
+export type Isolation = (typeof ISOLATIONS)[number];
+
+/** What a program may use. Sizes are in bytes. */
+export interface ExecLimits {
+  /** The time on a processor. */
+  readonly cpuTime?: Duration;
+  /** The share of processors: 0.5 is half of one. */
+  readonly cpus?: number;
+  readonly memory?: number;
+  /** Files that are open at the same time, in each process. */
+  readonly files?: number;
+  /** Processes and threads at the same time. */
+  readonly processes?: number;
+  /** Bytes of stdout and stderr that are kept; what is more is read and dropped. */
+  readonly output?: number;
+  /** Bytes in the job's folder. */
+  readonly disk?: number;
 }
 
 /** Where the work of a job happens. */

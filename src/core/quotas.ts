@@ -11,6 +11,8 @@ export const QUOTA_NAMES = [
   'submissionsPerSecond',
   /** The largest payload of a job, in bytes of JSON. */
   'payloadBytes',
+  /** The bytes of all artifacts together, those included that are not uploaded yet. */
+  'artifactBytes',
 ] as const;
 
 export type QuotaName = (typeof QUOTA_NAMES)[number];
@@ -20,6 +22,12 @@ export type Quotas = { readonly [N in QuotaName]: number | null };
 
 /** The highest limit of a quota. */
 export const MAX_QUOTA = 2 ** 31 - 1;
+const MAX_ARTIFACT_BYTES = Number.MAX_SAFE_INTEGER;
+
+/** The highest limit of this quota. */
+export function maxOfQuota(name: QuotaName): number {
+  return name === 'artifactBytes' ? MAX_ARTIFACT_BYTES : MAX_QUOTA;
+}
 
 /** The quotas of a tenant to which nobody has given one. */
 export const NO_QUOTAS: Quotas = {
@@ -29,6 +37,7 @@ export const NO_QUOTAS: Quotas = {
   queues: null,
   submissionsPerSecond: null,
   payloadBytes: null,
+  artifactBytes: null,
 };
 
 /** Quotas with some of them changed. */

@@ -40,11 +40,16 @@ describe('an origin', () => {
   ])('is not %j', (text) => expect(readOrigin(text)).toBeNull());
 
   it('of a target is compared in the same spelling', () => {
-    expect(originOf({ url: 'https://user:word@API.example.com:443/v1?x=1#y' })).toBe(
+    expect(originOf({ type: 'http', url: 'https://user:word@API.example.com:443/v1?x=1#y' })).toBe(
       'https://api.example.com',
     );
     // A name with a final dot is another name, as far as anybody who allowed an origin knows.
-    expect(originOf({ url: 'https://api.example.com./' })).not.toBe('https://api.example.com');
+    expect(originOf({ type: 'http', url: 'https://api.example.com./' })).not.toBe('https://api.example.com');
+  });
+
+  it('may be the environment of programs', () => {
+    expect(readOrigin('exec')).toBe('exec');
+    expect(originOf({ type: 'exec', command: 'true' })).toBe('exec');
   });
 });
 

@@ -1,4 +1,4 @@
-import type { HttpTarget, Target } from './job.js';
+import type { ExecTarget, HttpTarget, Target } from './job.js';
 
 /** Secrets of tenants: how they are shown, where they may go, and which of them a target refers to. */
 
@@ -80,24 +80,28 @@ export interface RekeyAnswer extends SecretKeysView {
 /** Only a scheme and an authority without a user: the parser of URLs would drop, repair or hide the rest. */
 const ORIGIN = /^https?:\/\/[^\s/?#@\\*]+\/?$/i;
 
-/** An origin in its one spelling; null if the text is none, or more than one. */
+/** An origin, or `exec`, in its one spelling; null if the text is none, or more than one. */
 export function readOrigin(text: string): string | null {
+  if (text === EXEC_ORIGIN) return text;
   if (!ORIGIN.test(text) || !URL.canParse(text)) return null;
   const { origin, hostname } = new URL(text);
   return hostname === '' ? null : origin;
 }
 
-/** The origin that a call goes to. */
-export function originOf({ url }: Pick<HttpTarget, 'url'>): string {
-  return new URL(url).origin;
+/** What stands among the origins of a secret that programs may have in their environment. */
+export const EXEC_ORIGIN = 'exec';
+
+/** Where the secrets of a target go: the origin of a call, or `exec`. */
+export function originOf(target: HttpTarget | ExecTarget): string {
+  return target.type === 'exec' ? EXEC_ORIGIN : new URL(target.url).origin;
 }
 
-/** The names of the secrets that a target refers to, in headers or body. */
+/** The names of the secrets that a target refers to, in headers, body or environment. */
 export function secretNamesIn(target: Target): ReadonlySet<string> {
   const names = new Set<string>();
-  if (target.type !== 'http') return names;
+  if (target.type === 'handler') return names;
   // By hand: a body may be nested more deeply than calls should be.
-  const open: unknown[] = [target.headers, target.body];
+  const open: unknown[] = target.type === 'http' ? [target.headers, target.body] : [target.env];
   while (open.length > 0) {
     const value = open.pop();
     if (typeof value !== 'object' || value === null) continue;

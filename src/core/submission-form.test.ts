@@ -3,14 +3,13 @@ import { Compile } from 'typebox/compile';
 import { describe, expect, it } from 'vitest';
 import { parseDuration } from './duration.js';
 import { PunctualError } from './errors.js';
-import type { HttpTarget, JobSubmission } from './job.js';
+import type { ExecTarget, HttpTarget, JobSubmission } from './job.js';
 import { parseMoment } from './moment.js';
 import { DEFINITION_FIELDS } from './schedule.js';
 import { parseDefinition } from './schedule-definition.js';
 import { nearlyFromSchema } from './schemas/from-schema.fixture.js';
 import { ScheduleDefinition } from './schemas/schedule.js';
 import { JobSubmission as Form } from './schemas/submission.js';
-import { AVAILABLE_TARGETS } from './schemas/target.js';
 import { parseSubmission, parseSubmissions } from './submission.js';
 
 /** What is accepted is what the documented schema and the rules between fields allow, and nothing else. */
@@ -21,6 +20,7 @@ const context = {
   maxPayload: 600,
   jobTimeout: 60_000,
   maxJobTimeout: 3_600_000,
+  allowCommands: true,
   maxDepth: 8,
   createdAt: NOW,
 };
@@ -60,13 +60,25 @@ function isCallable({ url, method, body, timeout, headers = {} }: HttpTarget): b
   );
 }
 
+/** What the schema does not say about programs. */
+function isRunnable({ env = {}, limits }: ExecTarget): boolean {
+  return (
+    (limits?.cpuTime === undefined || parseDuration(limits.cpuTime)! >= 1) &&
+    !Object.keys(env).some((name) =>
+      /^(LD_.*|PUNCTUAL_.*|TRACEPARENT|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*)$/.test(name),
+    )
+  );
+}
+
 /** The rules between fields, each told apart from the others. */
 const RULES: Readonly<Record<string, (job: JobSubmission) => boolean>> = {
   'task or target': ({ task, target }) => (task === undefined) !== (target === undefined),
   'runAt or delay': ({ runAt, delay }) => runAt === undefined || delay === undefined,
+  'a time for an artifact with one': ({ target }) =>
+    target?.type !== 'exec' || target.artifactTimeout === undefined || target.artifact !== undefined,
   'artifact or command': ({ target }) =>
     target?.type !== 'exec' || (target.artifact === undefined) !== (target.command === undefined),
-  'a target that exists': ({ target }) => !target || AVAILABLE_TARGETS.includes(target.type),
+  'a program that can be run': ({ target }) => target?.type !== 'exec' || isRunnable(target),
   'a call that can be made': ({ target }) => target?.type !== 'http' || isCallable(target),
   'a target within limits': ({ target }) => isJson(target),
   'a payload within limits': ({ payload }) => isJson(payload),
@@ -113,7 +125,7 @@ describe('a submission is refused', () => {
       fc.property(nearlyFromSchema(Form, { task: 'a' }), (value) => {
         const code = refusal(() => parseSubmission(value, context));
         expect(code === null).toBe(isGood(value));
-        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'TARGET_UNAVAILABLE']).toContain(code);
+        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE']).toContain(code);
         seen[code === null ? 'good' : 'bad'] += 1;
       }),
       { numRuns: 3_000 },
@@ -125,7 +137,9 @@ describe('a submission is refused', () => {
   it.each<[rule: string, body: JobSubmission]>([
     ['task or target', {}],
     ['runAt or delay', { task: 'a', delay: '0s', runAt: '2026-01-01T00:00:05Z' }],
-    ['a target that exists', { target: { type: 'exec', command: 'ls' } }],
+    ['artifact or command', { target: { type: 'exec', artifact: 'a', command: 'b' } }],
+    ['a program that can be run', { target: { type: 'exec', command: 'ls', env: { LD_PRELOAD: '/x' } } }],
+    ['a program that can be run', { target: { type: 'exec', command: 'ls', limits: { cpuTime: '0s' } } }],
     ['a call that can be made', { target: { type: 'http', url: 'http://a', headers: { host: 'b' } } }],
     ['a payload within limits', { task: 'a', payload: 'x'.repeat(599) }],
     ['labels within limits', { task: 'a', requires: MANY_LABELS }],
@@ -163,9 +177,11 @@ describe('a schedule', () => {
     expect(Object.keys(ScheduleDefinition.properties)).toEqual([...DEFINITION_FIELDS]);
   });
 
-  it('with a target that does not exist yet is refused with the code for that', () => {
+  it('with a command is refused where the operator does not allow them', () => {
     const definition = { every: '1m', target: { type: 'exec', command: 'ls' } };
-    expect(refusal(() => parseDefinition(definition, context))).toBe('TARGET_UNAVAILABLE');
+    const closed = { ...context, allowCommands: false };
+    expect(refusal(() => parseDefinition(definition, closed))).toBe('TARGET_UNAVAILABLE');
+    expect(refusal(() => parseDefinition(definition, context))).toBeNull();
   });
 
   it('without anything to run is told everything that it could run, beside its other mistakes', () => {
@@ -189,7 +205,7 @@ describe('a schedule', () => {
     fc.assert(
       fc.property(nearlyFromSchema(ScheduleDefinition), (value) => {
         const code = refusal(() => parseDefinition(value, context));
-        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'TARGET_UNAVAILABLE']).toContain(code);
+        expect([null, 'INVALID_REQUEST', 'PAYLOAD_TOO_LARGE']).toContain(code);
         if (!compiled.Check(value)) expect(code).not.toBeNull();
       }),
       { numRuns: 2_000 },

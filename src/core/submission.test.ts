@@ -2,10 +2,16 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Duration } from './duration.js';
 import { PunctualError } from './errors.js';
-import type { JobSubmission } from './job.js';
+import { type JobSubmission, NAME_RULE } from './job.js';
+import { rulesOfStored } from './parse-task.js';
 import { DEFAULT_BACKOFF, DEFAULT_RETRY } from './retry.js';
-import { UNAVAILABLE_TARGET } from './schemas/target.js';
-import { parseSubmission, parseSubmissions, readJson, type SubmissionContext } from './submission.js';
+import {
+  parseSubmission,
+  parseSubmissions,
+  REFUSED_COMMAND,
+  readJson,
+  type SubmissionContext,
+} from './submission.js';
 
 const NOW = Date.UTC(2026, 0, 1);
 const context: SubmissionContext = {
@@ -13,6 +19,7 @@ const context: SubmissionContext = {
   maxPayload: 1_000,
   jobTimeout: 1_200_000,
   maxJobTimeout: 3_600_000,
+  allowCommands: true,
   maxDepth: 8,
 };
 
@@ -212,6 +219,12 @@ describe('a submission', () => {
   });
 });
 
+const PASSAGE =
+  'must be text of 0 to 32768 characters without control characters other than tabs and line ends';
+const MANY_SECRETS = Object.fromEntries(
+  Array.from({ length: 17 }, (_, i) => [`V${i}`, { $secret: `s${i}` }]),
+);
+
 describe('a target', () => {
   const target = (value: unknown) => parseSubmission({ target: value }, context).definition;
   const wrong = (value: unknown) =>
@@ -226,16 +239,34 @@ describe('a target', () => {
   });
 
   it.each([
-    { type: 'exec', artifact: 'tool@1', args: ['-v', ''], env: { A: '1' } },
-    { type: 'exec', command: 'ls' },
-  ])('of a kind that does not exist yet is refused with a code of its own: %j', async (value) => {
-    const error = refusal({ target: value });
-    expect(error).toMatchObject({ code: 'TARGET_UNAVAILABLE', status: 422 });
-    expect(error.errors).toEqual([{ pointer: '/target/type', detail: UNAVAILABLE_TARGET }]);
-    await expect(parseSubmissions([{ task: 'a' }, { target: value }], context)).rejects.toMatchObject({
-      code: 'TARGET_UNAVAILABLE',
-      errors: [{ pointer: '/jobs/1/target/type' }],
+    { type: 'exec', command: 'ls', env: {} },
+    {
+      type: 'exec',
+      artifact: 'tool@1',
+      args: ['-v', '', 'two\nlines'],
+      env: { A: '1', KEY: { $secret: 'key', prefix: 'x ' } },
+      limits: { cpuTime: '90s', cpus: 0.5, memory: 1 << 26, files: 64, processes: 8, output: 0, disk: 1e9 },
+      isolation: 'required',
+    },
+  ])('may be a program: %j', (value) => {
+    expect(target(value)).toMatchObject({
+      task: null,
+      target: value,
+      needs: { target: 'exec', handler: '' },
     });
+  });
+
+  it('may be a command only where the operator allows it, and tasks may not have one either', async () => {
+    const closed = { ...context, allowCommands: false };
+    const value = { type: 'exec', command: 'ls' };
+    const refused = { code: 'TARGET_UNAVAILABLE', status: 422 };
+    await expect(parseSubmissions([{ task: 'a' }, { target: value }], closed)).rejects.toMatchObject({
+      ...refused,
+      errors: [{ pointer: '/jobs/1/target/command', detail: REFUSED_COMMAND }],
+    });
+    const tasks = new Map([['list', rulesOfStored('list', JSON.stringify({ target: value }))]]);
+    await expect(parseSubmissions([{ task: 'list' }], { ...closed, tasks })).rejects.toMatchObject(refused);
+    await parseSubmissions([{ target: { type: 'exec', artifact: 'ls' } }], closed);
   });
 
   it('may be a call', () => {
@@ -300,11 +331,37 @@ describe('a target', () => {
     [{ type: 'http' }, ['/target/url is required']],
     [{ type: 'http', url: 'ftp://example.com' }, ['/target/url must be an http or https URL']],
     [{ type: 'http', url: 'nowhere' }, ['/target/url must be an http or https URL']],
+    [
+      { type: 'http', url: 'http://a', headers: { 'a b': '' } },
+      ['/target/headers/a b the name must be the name of a header'],
+    ],
     [{ type: 'exec' }, ['/target/artifact give either "artifact" or "command"']],
     [{ type: 'exec', artifact: 'a', command: 'b' }, ['/target/artifact give either "artifact" or "command"']],
     [{ type: 'exec', command: 'ls', args: 'x' }, ['/target/args must be an array']],
-    [{ type: 'exec', command: 'ls', args: ['a\0'] }, ['/target/args/0 must be text without NUL']],
-    [{ type: 'exec', command: 'ls', args: [5] }, ['/target/args/0 must be text without NUL']],
+    [{ type: 'exec', command: 'ls', args: ['a\0'] }, [`/target/args/0 ${PASSAGE}`]],
+    [{ type: 'exec', command: 'ls', args: [5] }, [`/target/args/0 ${PASSAGE}`]],
+    [
+      { type: 'exec', command: 'ls', env: { '1A': '' } },
+      ['/target/env/1A the name must be the name of a variable'],
+    ],
+    [
+      { type: 'exec', command: 'ls', env: { LD_PRELOAD: '' } },
+      ['/target/env/LD_PRELOAD is a variable that a target may not set'],
+    ],
+    [{ type: 'exec', command: 'ls', env: { A: { $secret: 5 } } }, [`/target/env/A/$secret ${NAME_RULE}`]],
+    [
+      { type: 'exec', command: 'ls', limits: { memory: 5 } },
+      ['/target/limits/memory must be a whole number from 1048576 to 1125899906842624'],
+    ],
+    [{ type: 'exec', command: 'ls', limits: { ram: 5 } }, ['/target/limits/ram is not a known field']],
+    [
+      { type: 'exec', command: 'ls', isolation: 'full' },
+      ['/target/isolation must be one of "none", "auto", "required"'],
+    ],
+    [
+      { type: 'exec', command: 'ls', env: MANY_SECRETS },
+      ['/target/env must name at most 16 different secrets'],
+    ],
     [{ type: 'handler', name: 'mail', url: 'x' }, ['/target/url is not a known field']],
   ])('%j is refused: %j', (value, errors) => {
     expect(wrong(value)).toEqual(errors);
@@ -472,7 +529,7 @@ describe('any input', () => {
         } catch (error) {
           expect(error).toBeInstanceOf(PunctualError);
           const { code, errors } = error as PunctualError;
-          expect(['INVALID_REQUEST', 'PAYLOAD_TOO_LARGE', 'TARGET_UNAVAILABLE']).toContain(code);
+          expect(['INVALID_REQUEST', 'PAYLOAD_TOO_LARGE']).toContain(code);
           expect(errors.length).toBeGreaterThan(0);
           for (const each of errors) expect(each.pointer).toMatch(/^\/jobs\/0(\/|$)/);
         }

@@ -1,6 +1,8 @@
+import type { AwaitedArtifact } from './artifact.js';
 import { environmentName } from './config.js';
 import { formatDuration, parseDuration } from './duration.js';
 import { type FieldError, invalid, MOST_ERRORS, PunctualError } from './errors.js';
+import { mistakesInProgram } from './exec-target.js';
 import { mistakesOf } from './http-target.js';
 import {
   type Delivery,
@@ -18,7 +20,6 @@ import { originOfUrl } from './origin.js';
 import { type Backoff, DEFAULT_BACKOFF, DEFAULT_RETRY, type RetryPolicy } from './retry.js';
 import { isPlainObject } from './schemas/explain.js';
 import { JobSubmission as Form } from './schemas/submission.js';
-import { AVAILABLE_TARGETS, UNAVAILABLE_TARGET } from './schemas/target.js';
 import { readFields } from './schemas/validate.js';
 import {
   checkPayload,
@@ -65,6 +66,8 @@ export interface JobDefinition {
   readonly concurrencyKey: string | null;
   readonly startBefore: number | null;
   readonly hold: boolean;
+  /** The artifact that it has to wait for, once the name in its target is resolved. */
+  readonly awaits?: AwaitedArtifact;
 }
 
 export interface ParsedSubmission {
@@ -80,6 +83,8 @@ export interface SubmissionContext {
   readonly jobTimeout: number;
   readonly maxJobTimeout: number;
   readonly maxDepth: number;
+  /** Whether targets may name commands of the workers' machines. */
+  readonly allowCommands: boolean;
   /** The definitions of the tasks that the submissions name; default none. */
   readonly tasks?: TaskLookup;
   /** Whether the payload will be completed later, and is checked then. */
@@ -292,7 +297,7 @@ export function completeSubmission(
     startBefore,
     hold: fields.hold ?? false,
   };
-  if (target && place.errors.length === 0) refuseUnavailable(target, place.pointer);
+  if (target && place.errors.length === 0) refuseCommand(target, context, place.pointer);
   return { definition, payload: payload ?? 'null' };
 }
 
@@ -412,21 +417,25 @@ function readTarget(
   place: Place,
 ): Target | undefined {
   const text = given === undefined ? null : readJsonAt('/target', given, context, place);
-  if (target?.type === 'exec' && (target.artifact === undefined) === (target.command === undefined)) {
-    wrong(place, '/target/artifact', 'give either "artifact" or "command"');
-  }
   // What cannot be written as JSON may be a circle.
-  if (target?.type === 'http' && text !== null) {
-    for (const { pointer, detail } of mistakesOf(target)) wrong(place, `/target${pointer}`, detail);
+  if (target && text !== null) {
+    for (const { pointer, detail } of mistakesIn(target)) wrong(place, `/target${pointer}`, detail);
   }
   return target;
 }
 
-/** A job with a target that does not exist yet would wait for ever. */
-function refuseUnavailable({ type }: Target, pointer: string): void {
-  if (AVAILABLE_TARGETS.includes(type)) return;
-  const error = { pointer: `${pointer}/target/type`, detail: UNAVAILABLE_TARGET };
-  throw new PunctualError('TARGET_UNAVAILABLE', `${error.pointer}: ${error.detail}`, { errors: [error] });
+function mistakesIn(target: Target): FieldError[] {
+  if (target.type === 'http') return mistakesOf(target);
+  return target.type === 'exec' ? mistakesInProgram(target) : [];
+}
+
+/** Completes "/target/command …" where commands are not allowed. */
+export const REFUSED_COMMAND = `is not allowed here: upload the program as an artifact, or set ${environmentName('allowCommands')} on nodes and workers`;
+
+function refuseCommand(target: Target, { allowCommands }: SubmissionContext, pointer: string): void {
+  if (allowCommands || target.type !== 'exec' || target.command === undefined) return;
+  const error = { pointer: `${pointer}/target/command`, detail: REFUSED_COMMAND };
+  throw new PunctualError('TARGET_UNAVAILABLE', `${error.pointer} ${error.detail}`, { errors: [error] });
 }
 
 /** JSON text of a payload on its own; throws INVALID_REQUEST or PAYLOAD_TOO_LARGE. */

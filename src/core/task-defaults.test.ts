@@ -11,6 +11,7 @@ const context = {
   maxPayload: 10_000,
   jobTimeout: 60_000,
   maxJobTimeout: 3_600_000,
+  allowCommands: true,
   maxDepth: 16,
 };
 
@@ -240,7 +241,7 @@ describe('a definition', () => {
     [{ concurrencyKey: 7 }, '/concurrencyKey'],
     [{ payloadSchema: { type: 'text' } }, '/payloadSchema/type'],
     [{ payloadSchema: null }, '/payloadSchema'],
-    [{ target: { type: 'exec', command: 'true' } }, '/target/type'],
+    [{ target: { type: 'exec', command: 'a', artifact: 'b' } }, '/target/artifact'],
     [{ description: 'x'.repeat(2_000) }, '/description'],
   ])('that is wrong is refused: %j', (definition, pointer) => {
     expect(refusal(() => parseTask('greet', definition, context))).toMatchObject({ errors: [{ pointer }] });

@@ -11,7 +11,7 @@ import type { KeyLimits } from './access.js';
 const GENERATION_MS = 30 * 86_400_000;
 
 /** What tokens are for. */
-type Purpose = 'attempt' | 'receiver' | 'node' | 'caller' | 'forwarded' | 'session';
+type Purpose = 'attempt' | 'receiver' | 'node' | 'caller' | 'forwarded' | 'session' | 'upload' | 'download';
 
 /** How long the tokens between nodes are valid. */
 const NODE_TOKEN_MS = 60_000;
@@ -133,6 +133,58 @@ export function forwardedFrom(secret: Buffer, token: string, nowMs: number): str
 /** Whether a mark of a forwarded request is genuine. */
 export function isForwarded(secret: Buffer, token: string, nowMs: number): boolean {
   return verifyToken(secret, 'forwarded', token, nowMs) !== null;
+}
+
+/** What the address of an upload allows: to send these bytes for this artifact, until then. */
+export interface UploadClaims {
+  readonly tenant: string;
+  readonly artifact: string;
+  readonly sha256: string;
+  readonly size: number;
+  readonly until: number;
+}
+
+/** How long an address that has expired is still told apart from one that nobody signed. */
+const KNOWN_EXPIRED_MS = 7 * 86_400_000;
+
+/** Signs the address of an upload. It says itself when it expires, so that whoever is late is told so. */
+export function signUpload(secret: Buffer, claims: UploadClaims, nowMs: number): string {
+  const { tenant, artifact, sha256, size, until } = claims;
+  const body = { ten: tenant, art: artifact, sha: sha256, len: size, end: until };
+  return signToken(secret, 'upload', body, until + KNOWN_EXPIRED_MS, nowMs);
+}
+
+/** The claims of a genuine address of an upload, which may have expired; else null. */
+export function verifyUpload(secret: Buffer, token: string, nowMs: number): UploadClaims | null {
+  const body = verifyToken(secret, 'upload', token, nowMs);
+  return (
+    body && {
+      ...{ tenant: String(body.ten), artifact: String(body.art), sha256: String(body.sha) },
+      ...{ size: Number(body.len), until: Number(body.end) },
+    }
+  );
+}
+
+/** What the address of a download allows: to read these bytes. */
+export interface DownloadClaims {
+  readonly tenant: string;
+  readonly artifact: string;
+}
+
+/** Signs the address of a download. */
+export function signDownload(
+  secret: Buffer,
+  { tenant, artifact }: DownloadClaims,
+  expiresAtMs: number,
+  nowMs: number,
+): string {
+  return signToken(secret, 'download', { ten: tenant, art: artifact }, expiresAtMs, nowMs);
+}
+
+/** The claims of a genuine address of a download that has not expired, else null. */
+export function verifyDownload(secret: Buffer, token: string, nowMs: number): DownloadClaims | null {
+  const body = verifyToken(secret, 'download', token, nowMs);
+  return body && { tenant: String(body.ten), artifact: String(body.art) };
 }
 
 /** The key of a purpose in a generation, and the header of the tokens that are signed with it. */

@@ -1,3 +1,4 @@
+import type { ArtifactKind } from './artifact.js';
 import type { JobError, JobState, Labels, ListedJob, Target, TargetType } from './job.js';
 import type { Quotas } from './quotas.js';
 import type { RateView } from './rate.js';
@@ -203,6 +204,27 @@ export interface SecretsAnswer {
   readonly signing: readonly string[];
 }
 
+/** Asks for the artifact that an attempt runs. */
+export interface ArtifactRequest extends FencedJob {
+  /** The attempt's own token; missing only for workers in the process of a node. */
+  readonly token?: string;
+}
+
+/** What a worker is given to run. */
+export interface ArtifactAnswer {
+  readonly id: string;
+  readonly sha256: string;
+  readonly size: number;
+  readonly kind: ArtifactKind;
+  /** The processor that a program is made for. */
+  readonly machine: string | null;
+  /** Where the bytes can be read with GET, also a range of them, without a key. */
+  readonly url: string;
+  /** To be sent exactly so. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly expiresAt: string;
+}
+
 export interface ProgressReport {
   readonly fence: number;
   readonly progress: number;
@@ -310,6 +332,7 @@ export type Gate =
   | 'parents'
   | 'event'
   | 'workflow'
+  | 'artifact'
   | 'due-time'
   | 'hold'
   | 'cluster-paused'

@@ -28,7 +28,13 @@ function emptyTable(running: readonly Cursor[] = []) {
     directory: { knows: () => true, learn: async () => undefined },
   };
   const nothing = () => undefined;
-  const parts = { onAdmit: nothing, onCancel: nothing, onWake: nothing, onStartBefore: nothing };
+  const parts = {
+    onAdmit: nothing,
+    onCancel: nothing,
+    onWake: nothing,
+    onArtifacts: nothing,
+    onStartBefore: nothing,
+  };
   const reading = new BacklogReader(state as unknown as LeaderState, SUBMIT_TIMEOUT_MS, parts);
   onTestFinished(() => reading.stop());
   return { clock, lookedFrom, readFrom, table, state, reading };

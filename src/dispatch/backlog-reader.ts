@@ -64,6 +64,8 @@ export class BacklogReader {
       onAdmit(): void;
       onCancel(): void;
       onWake(): void;
+      /** Jobs wait for artifacts. */
+      onArtifacts(): void;
       onStartBefore(at: number | null): void;
     },
   ) {
@@ -237,6 +239,7 @@ export class BacklogReader {
       if (found.admit) this.parts.onAdmit();
       if (found.cancel) this.parts.onCancel();
       if (found.wake) this.parts.onWake();
+      if (found.artifacts) this.parts.onArtifacts();
       const unknown = found.ids.filter((id) => !state.backlog.find(id) && !state.isTaken(id));
       if (unknown.length > 0) await this.hint(await readWaiting(state.hot, unknown));
       if (found.ids.length < LOOK_BACK_JOBS) break;

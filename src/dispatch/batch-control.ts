@@ -7,7 +7,7 @@ import { findBatch, type OpenBatch, readEndedMembers } from '../store/batch-rows
 import type { Queryable } from '../store/database.js';
 import { cancelBatch, retryBatch } from '../store/end-batch.js';
 import { type Keep, keepLast } from '../store/idempotency.js';
-import type { JobRow } from '../store/job-row.js';
+import { awaitsArtifact, type JobRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { toWaiting } from '../store/read-backlog.js';
 import type { Requested } from '../store/requested.js';
@@ -60,7 +60,8 @@ export class BatchControl {
 
   private takeInNew(batch: NewBatch, rows: readonly JobRow[]): Promise<void> {
     const members = rows.map((row) => ({ ...toWaiting(row), row: null }));
-    return this.takeIn(new Gang(batch, members), 'batch.submitted');
+    const awaits = new Set(rows.filter(awaitsArtifact).map(({ id }) => id));
+    return this.takeIn(new Gang(batch, members, awaits), 'batch.submitted');
   }
 
   /** Cancels a batch: one that waits ends at once, one that runs when its workers have confirmed. */

@@ -13,13 +13,14 @@ import { Schedules } from '../schedule/schedules.js';
 import { readClaims } from '../store/claims.js';
 import { readClusterState } from '../store/cluster-state.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
-import type { JobRow } from '../store/job-row.js';
+import { awaitsArtifact, type JobRow } from '../store/job-row.js';
 import type { Resolved } from '../store/names.js';
 import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
 import type { NewWorkflow } from '../store/submit-workflow.js';
 import { Workflows } from '../workflow/workflows.js';
 import { Admitter } from './admitter.js';
+import { ArtifactGate } from './artifact-gate.js';
 import { AuditChain } from './audit-chain.js';
 import { BacklogReader } from './backlog-reader.js';
 import { BatchControl } from './batch-control.js';
@@ -59,6 +60,8 @@ interface Hinted {
   /** For those who listen. */
   readonly told?: ToldOfJobs | undefined;
   readonly workflows?: readonly HintedWorkflow[] | undefined;
+  /** Whether jobs wait for artifacts that did not before, or one has arrived. */
+  readonly artifacts?: boolean | undefined;
 }
 
 /** What a dispatcher is made from. */
@@ -101,6 +104,7 @@ export class Dispatcher {
   private readonly admitter: Admitter;
   private readonly cancelRequests: CancelRequests;
   private readonly expirer: Expirer;
+  private readonly artifactGate: ArtifactGate;
   private readonly upkeep: Upkeep;
   private readonly auditChain: AuditChain;
   private rest: NodeJS.Timeout | undefined;
@@ -113,6 +117,7 @@ export class Dispatcher {
       onAdmit: () => this.admitter.wake(),
       onCancel: () => this.cancelRequests.wake(),
       onWake: () => this.workflows.wakeSteps(),
+      onArtifacts: () => this.artifactGate.wake(),
       onStartBefore: (at) => this.expirer.expect(at),
     });
     this.admitter = new Admitter(this.state, this.backlogReader, (at) => this.expirer.expect(at));
@@ -167,6 +172,10 @@ export class Dispatcher {
       },
       () => this.claimer.claimsMade(),
     );
+    this.artifactGate = new ArtifactGate(this.state, {
+      alone: (work) => this.workflows.executor.alone(work),
+      onFreed: () => this.admitter.wake(),
+    });
     this.state.noteGone = (running) => void this.pauseGone(running);
     this.unserved = new UnservedJobs(this.state);
     this.waitingJobs = new WaitingJobs(this.state);
@@ -212,6 +221,7 @@ export class Dispatcher {
       this.schedules,
       this.workflows,
       this.expirer,
+      this.artifactGate,
       this.cancelRequests,
       this.unserved,
       this.queueMinutes,
@@ -246,6 +256,7 @@ export class Dispatcher {
       gangKeeper: this.gangKeeper,
       backlogReader: this.backlogReader,
       admitter: this.admitter,
+      artifactGate: this.artifactGate,
       cancelRequests: this.cancelRequests,
       expirer: this.expirer,
       workers: this.workers,
@@ -272,6 +283,7 @@ export class Dispatcher {
     for (const { row } of steps) this.expirer.expect(row.definition.start_before);
     if (later.some(({ blocked, held }) => !blocked && !held)) this.admitter.wake();
     if (later.some(({ wakeAt }) => wakeAt !== null)) this.workflows.wakeSteps();
+    if (later.some(({ row }) => awaitsArtifact(row))) this.artifactGate.wake();
     state.addedJobs.note(tenant, 0, later.length);
     const live = steps.filter(({ admitAt }) => admitAt === null);
     await state.admitNew(live.map(({ row }) => toWaiting(row)));
@@ -316,7 +328,7 @@ export class Dispatcher {
   async hint(
     jobs: readonly Waiting[],
     startBefore: number | null = null,
-    { told, workflows = [] }: Hinted = {},
+    { told, workflows = [], artifacts = false }: Hinted = {},
   ): Promise<void> {
     const { events } = this.state;
     this.expirer.expect(startBefore);
@@ -325,6 +337,7 @@ export class Dispatcher {
       await this.tellSubmitted(jobs, told);
     }
     if (workflows.some(({ wakes }) => wakes)) this.workflows.wakeSteps();
+    if (artifacts) this.artifactGate.wake();
     await this.backlogReader.hint(jobs);
   }
 

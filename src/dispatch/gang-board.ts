@@ -31,6 +31,8 @@ export class GangBoard {
   readonly waiting: Gang[] = [];
   /** Those that are not due yet, in the order in which they will be. */
   private readonly early: Gang[] = [];
+  /** Those with members whose artifacts have not arrived. */
+  readonly unready: Gang[] = [];
   readonly running = new Map<string, GangRun>();
   /** Whether younger batches wait in the table only. */
   hasMore = false;
@@ -96,10 +98,24 @@ export class GangBoard {
 
   /** Adds a gang that waits. */
   add(gang: Gang): void {
-    insert(gang.dueAt <= this.clock.now() ? this.waiting : this.early, gang);
+    this.place(gang);
     this.waitingById.set(gang.id, gang);
     for (const { id } of gang.members) this.byMember.set(id, gang);
     this.count(gang, 1);
+    this.listener?.wake();
+  }
+
+  private place(gang: Gang): void {
+    if (gang.awaits.size > 0) insert(this.unready, gang);
+    else insert(gang.dueAt <= this.clock.now() ? this.waiting : this.early, gang);
+  }
+
+  /** The artifact of a member has arrived. */
+  arrived(id: string, member: string): void {
+    const gang = this.waitingById.get(id);
+    if (!gang?.awaits.delete(member) || gang.awaits.size > 0) return;
+    this.unready.splice(this.unready.indexOf(gang), 1);
+    this.place(gang);
     this.listener?.wake();
   }
 
@@ -116,7 +132,7 @@ export class GangBoard {
   remove(gang: Gang): boolean {
     if (this.waitingById.get(gang.id) !== gang) return false;
     this.waitingById.delete(gang.id);
-    for (const gangs of [this.waiting, this.early]) {
+    for (const gangs of [this.waiting, this.early, this.unready]) {
       const index = gangs.indexOf(gang);
       if (index >= 0) gangs.splice(index, 1);
     }

@@ -12,13 +12,13 @@ import {
   readOpenBatches,
   readOverdueBatches,
   readWaitingMembers,
+  type WaitingMember,
 } from '../store/batch-rows.js';
 import { cancelClaims } from '../store/claims.js';
 import type { Queryable } from '../store/database.js';
 import { endBatch } from '../store/end-batch.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
 import { leaderTransaction } from '../store/leader-statement.js';
-import type { Waiting } from '../store/read-backlog.js';
 import type { Finisher } from './finisher.js';
 import { Gang, GangRun, NEVER_HANDED } from './gang.js';
 import type { GangListener } from './gang-board.js';
@@ -34,6 +34,8 @@ const EVERY_MS = 1_000;
 const READ_AT_ONCE = 100;
 /** About so many members are read by one statement. */
 const MEMBERS_AT_ONCE = 2_000;
+/** Batches that wait for artifacts and are looked at by one pass. */
+const UNREADY_AT_ONCE = 10;
 
 interface GangKeeperParts {
   readonly changes: SerialQueues;
@@ -55,6 +57,8 @@ export class GangKeeper implements GangListener {
   /** Where the batches begin that are in the table only. */
   private unread: BatchPosition = BEFORE_ALL_BATCHES;
   private isReading = false;
+  /** How many of the batches that wait for artifacts were looked at in this round. */
+  private looked = 0;
 
   constructor(
     private readonly state: LeaderState,
@@ -153,7 +157,7 @@ export class GangKeeper implements GangListener {
   }
 
   /** One that has lost a member can never start, and ends. */
-  private async takeInOne(batch: OpenBatch, found: ReadonlyMap<string, Waiting>): Promise<Gang | null> {
+  private async takeInOne(batch: OpenBatch, found: ReadonlyMap<string, WaitingMember>): Promise<Gang | null> {
     const { state } = this;
     const members = batch.members.flatMap((id) => found.get(id) ?? []);
     await state.directory.learn(members);
@@ -161,7 +165,8 @@ export class GangKeeper implements GangListener {
     if (members.length === 0 || !members.every((member) => state.hasKnownNames(member))) return null;
     // While it was read, it may have come in by another way.
     if (state.gangs.find(batch.id)) return null;
-    const gang = new Gang(batch, members);
+    const awaits = new Set(members.flatMap(({ id, awaits }) => (awaits ? [id] : [])));
+    const gang = new Gang(batch, members, awaits);
     state.gangs.add(gang);
     this.timer.arm(gang.startBy);
     if (members.length < batch.members.length) this.ended(new Set([gang]));
@@ -228,7 +233,7 @@ export class GangKeeper implements GangListener {
     if (gangs.hasMore && gangs.isFull) await this.expireUnread(now);
     gangs.takeDue();
     this.timer.arm(gangs.nextDueAt);
-    for (const gang of [...gangs.waiting]) {
+    for (const gang of [...gangs.waiting, ...gangs.unready]) {
       if (gang.startBy !== null && gang.startBy <= now) await this.expire(gang);
       else this.timer.arm(gang.startBy);
     }
@@ -237,7 +242,22 @@ export class GangKeeper implements GangListener {
       const stuck = run.undelivered().filter((running) => this.isStuck(running));
       if (stuck.length > 0) await this.givenUp(stuck);
     }
+    await this.lookAtUnready();
     return canRead() ? 0 : EVERY_MS;
+  }
+
+  /** An artifact may have arrived while its batch was being taken in; so all are looked at in turn, some in each pass. */
+  private async lookAtUnready(): Promise<void> {
+    const { gangs, reads } = this.state;
+    const some = gangs.unready.slice(this.looked, this.looked + UNREADY_AT_ONCE);
+    this.looked = some.length < UNREADY_AT_ONCE ? 0 : this.looked + UNREADY_AT_ONCE;
+    const ids = some.flatMap(({ awaits }) => [...awaits]);
+    if (ids.length === 0) return;
+    const waiting = new Set(
+      (await readWaitingMembers(reads, ids)).flatMap(({ id, awaits }) => (awaits ? [id] : [])),
+    );
+    for (const gang of some)
+      for (const id of [...gang.awaits]) if (!waiting.has(id)) gangs.arrived(gang.id, id);
   }
 
   /** Whether the worker of an attempt that was never handed over will not fetch it. */

@@ -9,6 +9,7 @@ import { explainOrigin } from './origin-reasons.js';
 /** What a batch waits for, for people. */
 export interface GangReason {
   readonly waitingFor:
+    | 'artifact'
     | 'start'
     | 'free-slots'
     | 'capacity'
@@ -27,6 +28,14 @@ type Patience = { readonly termMs: number; readonly workerTimeoutMs: number };
 
 /** What keeps a batch from starting: first what does so for ever, as things are, then what will pass. */
 export async function explainGang(state: LeaderState, gang: Gang): Promise<GangReason> {
+  const [missing] = gang.awaits;
+  if (missing !== undefined) {
+    const others = gang.awaits.size - 1;
+    const more = others === 0 ? '' : others === 1 ? ' and of another one' : ` and of ${others} others`;
+    const detail = `The artifact of job ${missing}${more} is not uploaded yet.`;
+    const figures = { members: gang.members.length, membersWithoutArtifact: gang.awaits.size };
+    return { waitingFor: 'artifact', detail, figures };
+  }
   const survey = new GangSurvey(state);
   const groups = await inSlices(survey.groupsOf(gang));
   const uses = survey.usesOf(gang);

@@ -46,6 +46,8 @@ export class Gang {
     batch: Pick<OpenBatch, 'id' | 'tenant' | 'onFailure' | 'dueAt' | 'startTimeoutMs'>,
     /** In the order in which they were submitted. */
     readonly members: readonly Waiting[],
+    /** The members whose artifacts have not arrived: it cannot start before. */
+    readonly awaits: Set<string> = new Set(),
   ) {
     this.id = batch.id;
     this.tenant = batch.tenant;

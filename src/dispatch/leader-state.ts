@@ -1,4 +1,5 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
+import type { ArtifactStore } from '../artifact/artifact-store.js';
 import type { Term } from '../cluster/term.js';
 import type { AuditEntry } from '../core/audit.js';
 import type { Clock } from '../core/clock.js';
@@ -47,6 +48,8 @@ export interface LeaderOptions {
   readonly secret: Buffer;
   /** The tasks that are defined, as the node knows them; default a view of its own. */
   readonly tasks?: TaskDefinitions;
+  /** Where the bytes of artifacts are; a leader without it cleans none up. */
+  readonly artifacts?: ArtifactStore;
   /** Gives the term up; the node then tries for a new one, with an epoch above the given one. */
   readonly renounce: (reason: string, aboveEpoch?: number) => void;
 }
@@ -76,6 +79,7 @@ export class LeaderState {
   readonly log: Log;
   readonly secret: Buffer;
   readonly tasks: TaskDefinitions;
+  readonly artifacts: ArtifactStore | null;
   /** What it logs about jobs that fail for good. */
   readonly failures: FailureLog;
   readonly directory: Directory;
@@ -126,6 +130,7 @@ export class LeaderState {
     this.log = options.log;
     this.secret = options.secret;
     this.tasks = options.tasks ?? new TaskDefinitions(options.hot, options.clock);
+    this.artifacts = options.artifacts ?? null;
     this.failures = new FailureLog(options.log, options.clock);
     this.addedJobs = new AddedJobs(options.hot, options.log);
     this.renounce = options.renounce;

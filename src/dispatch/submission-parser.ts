@@ -9,12 +9,14 @@ import {
   taskNamesOf,
 } from '../core/submission.js';
 import type { TaskLookup } from '../core/task-defaults.js';
+import { resolveArtifacts } from '../store/artifact-names.js';
 import { findCancelled } from '../store/cancel-requests.js';
 import { toRow } from '../store/job-row.js';
 import type { KeyedJob } from '../store/key-holders.js';
 import { Names, type Resolved } from '../store/names.js';
 import { readSubmissions, type ToAdmit } from '../store/place-jobs.js';
 import { RefusedNamesError } from '../store/refused-names.js';
+import { NEVER } from '../store/submit-workflow.js';
 import type { LeaderState } from './leader-state.js';
 
 /** How long parsing may block the event loop. */
@@ -166,9 +168,30 @@ export class SubmissionParser {
     return parsed.map(({ submission }) => (submission ? ofGiven : ofMissing).next().value!);
   }
 
-  private async toRaws(parsed: readonly Parsed[]): Promise<Raw[]> {
+  /** Replaces the names of artifacts by ids, and refuses what names none that is there. */
+  private async withArtifacts(parsed: readonly Parsed[], now: number): Promise<readonly Parsed[]> {
+    const { hot, config } = this.state;
+    const jobs = parsed.flatMap(({ job: { tenant }, submission }) =>
+      submission ? [{ tenant, definition: submission.definition }] : [],
+    );
+    const resolved = await resolveArtifacts(hot, jobs, now, config.artifactTimeout);
+    if (resolved.size === 0) return parsed;
+    return parsed.map((each) => {
+      const { submission } = each;
+      const found = submission && resolved.get(submission.definition);
+      if (!submission || !found) return each;
+      if (!(found instanceof PunctualError))
+        return { ...each, submission: { ...submission, definition: found } };
+      const { code, message } = found;
+      const refusal = each.refusal ?? { code, message };
+      return { ...each, submission: null, refusal, runAt: submission.definition.runAt };
+    });
+  }
+
+  private async toRaws(given: readonly Parsed[]): Promise<Raw[]> {
     const { config, clock } = this.state;
     const now = clock.now();
+    const parsed = await this.withArtifacts(given, now);
     const read = parsed.map((each) => ({
       ...each,
       submission: each.submission ?? placeholder(each.runAt ?? each.job.createdAt),
@@ -191,7 +214,9 @@ export class SubmissionParser {
       held: submission.definition.hold,
       keyRule: submission.definition.keyRule,
       saidAt: job.saidAt,
-      admitAt: admissionTime(submission.definition.runAt, now, config.laterThreshold),
+      admitAt: submission.definition.awaits
+        ? NEVER
+        : admissionTime(submission.definition.runAt, now, config.laterThreshold),
       refusal,
     }));
   }
@@ -235,5 +260,5 @@ function placeholder(runAt: number): ParsedSubmission {
 
 const PLACEHOLDER: ParsedSubmission = parseSubmission(
   { task: 'invalid' },
-  { now: 0, maxPayload: 1024, maxDepth: 8, jobTimeout: 1, maxJobTimeout: 1 },
+  { now: 0, maxPayload: 1024, maxDepth: 8, jobTimeout: 1, maxJobTimeout: 1, allowCommands: false },
 );

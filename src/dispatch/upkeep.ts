@@ -6,6 +6,7 @@ import { makePartitionsAhead } from '../store/retention.js';
 import { addStale, foldTallies } from '../store/tallies.js';
 import { forgetDeadWorkers } from '../store/workers.js';
 import { BEFORE_ALL_VERSIONS, forgetVersions } from '../store/workflow-definitions.js';
+import { ArtifactCleanup } from './artifact-cleanup.js';
 import type { AuditChain } from './audit-chain.js';
 import type { LeaderState } from './leader-state.js';
 import { forgetNames } from './name-cleanup.js';
@@ -39,6 +40,7 @@ export class Upkeep {
   private readonly loops: readonly Loop[];
   private readonly stale = new Map<string, StaleCounts>();
   private readonly oldDays: OldDays;
+  private readonly artifacts: ArtifactCleanup;
   /** Where the replaced versions of definitions begin that are looked at next. */
   private versions = BEFORE_ALL_VERSIONS;
 
@@ -49,6 +51,7 @@ export class Upkeep {
     alone: <T>(work: () => Promise<T>) => Promise<T>,
   ) {
     this.oldDays = new OldDays(state, alone);
+    this.artifacts = new ArtifactCleanup(state);
     const onError = logFailure(state.log, 'upkeep failed');
     const every = (everyMs: number, name: string, pass: () => Promise<void>, firstMs = AFTER_TAKEOVER_MS) => {
       let begun = false;
@@ -67,6 +70,7 @@ export class Upkeep {
       every(MINUTE_MS, 'remove days', () => this.removeDays(), 2 * AFTER_TAKEOVER_MS),
       every(MINUTE_MS, 'forget old', () => this.forgetOld()),
       every(MINUTE_MS, 'forget versions', () => this.forgetVersions()),
+      every(MINUTE_MS, 'forget artifacts', () => this.artifacts.runOnce()),
       every(MINUTE_MS, 'forget workers', () => this.forgetWorkers()),
       every(MINUTE_MS, 'forget nodes', () =>
         forgetSilentNodes(state.hot, state.clock.now() - FORGET_NODE_MS),

@@ -69,6 +69,10 @@ export async function explainWaiting(
   const hold = job.workflow === null ? undefined : await readStepHold(state.hot, job.id);
   if (hold && (hold.parked || (hold.held && job.state === 'pending')))
     return explainHold(job, hold, now, answer);
+  if (job.state === 'blocked' && job.workflow === null && job.artifact !== null) {
+    const why = explainArtifact(job, job.artifact, answer);
+    return job.held ? { ...why, detail: `${why.detail} The job is on hold, too.` } : why;
+  }
   if (job.state === 'blocked') {
     const why = await explainBlocked(state, job, namesSteps, answer);
     if (!hold?.held) return why;
@@ -148,6 +152,7 @@ async function explainBlocked(
   const parents = await readParents(state.hot, job.id);
   const left = parents.filter(({ hasEnded }) => !hasEnded).map(({ name }) => name);
   const figures = { parents: parents.length, parentsLeft: left.length, workflow: job.workflow };
+  if (left.length === 0 && job.artifact !== null) return explainArtifact(job, job.artifact, answer);
   if (left.length === 0)
     return answer('parents', 'The steps before it have ended; it is decided about.', figures);
   if (!namesSteps) return answer('parents', 'The job waits for the end of steps of its workflow.', figures);
@@ -155,6 +160,14 @@ async function explainBlocked(
   const names = `${left.slice(0, MOST_PARENTS).join(', ')}${more}`;
   const what = left.length === 1 ? `step ${names}` : `steps ${names}`;
   return answer('parents', `The job waits for the end of ${what} of its workflow.`, figures);
+}
+
+/** The artifact that a job waits for. */
+function explainArtifact({ artifact_by: by }: PlacedRow, artifact: string, answer: Answer): Why {
+  const until = by === null ? null : new Date(by).toISOString();
+  const fails = until === null ? '' : ` If it has not arrived by ${until}, the job fails.`;
+  const detail = `The job waits for artifact ${artifact}, which is not uploaded yet.${fails}`;
+  return answer('artifact', detail, { artifact, until });
 }
 
 /** The time or the event that a step of a workflow waits for. */

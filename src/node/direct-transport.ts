@@ -11,6 +11,7 @@ import { validate } from '../core/schemas/validate.js';
 import { readTraceparent, TRACEPARENT } from '../core/trace-context.js';
 import { readGivenWorkflow } from '../core/workflow/given-workflow.js';
 import {
+  type ByteStream,
   connectionClosed,
   errorFromAnswer,
   type Method,
@@ -71,6 +72,23 @@ export class DirectTransport implements Transport {
     return stream.pieces();
   }
 
+  async read(path: string, { signal, headers }: StreamOptions = {}): Promise<ByteStream> {
+    const answer = await this.node.server.inject({
+      ...{ method: 'GET', url: path, payloadAsStream: true },
+      headers: {
+        authorization: `Bearer ${this.node.localKey}`,
+        'punctual-tenant': this.caller.tenant,
+        ...headers,
+      },
+      ...(signal && { signal }),
+    });
+    const bytes: AsyncIterable<Uint8Array> = answer.stream();
+    if (answer.statusCode < 300) return bytes;
+    const pieces: Uint8Array[] = [];
+    for await (const piece of bytes) pieces.push(piece);
+    throw errorFromAnswer(answer.statusCode, Buffer.concat(pieces).toString(), undefined, 'The node');
+  }
+
   /** Null if it must take the way of the API. */
   private async submit(path: DirectPath, { body, headers }: RequestOptions): Promise<unknown> {
     const { context } = this.node;
@@ -85,6 +103,7 @@ export class DirectTransport implements Transport {
   }
 
   private async inject<T>(method: Method, path: string, options: RequestOptions): Promise<T> {
+    const { bytes } = options;
     const answer = await this.node.server.inject({
       method,
       url: path,
@@ -92,8 +111,10 @@ export class DirectTransport implements Transport {
         authorization: `Bearer ${this.node.localKey}`,
         'punctual-tenant': this.caller.tenant,
         ...(options.body !== undefined && { 'content-type': 'application/json' }),
+        ...(bytes && { 'content-type': 'application/octet-stream', 'content-length': String(bytes.size) }),
         ...options.headers,
       },
+      ...(bytes && { payload: bytes.open() }),
       ...(options.body !== undefined && { payload: JSON.stringify(options.body) }),
       ...(options.signal && { signal: options.signal }),
     });

@@ -1,3 +1,4 @@
+import { resolveArtifact } from '../api/attempt-artifacts.js';
 import { resolveSecrets } from '../api/attempt-secrets.js';
 import { appendLogs, reportProgress } from '../api/attempts.js';
 import type { AttemptCredential, Caller } from '../api/caller.js';
@@ -5,11 +6,13 @@ import type { NodeContext } from '../api/context.js';
 import { claimJobs, endSession, registerWorker, reportResults, takeHeartbeat } from '../api/workers.js';
 import { LeaderElsewhere } from '../cluster/leader-elsewhere.js';
 import { PunctualError } from '../core/errors.js';
-import type { AddOptions, WorkerGateway } from '../core/gateway.js';
+import type { AddOptions, JobOutput, WorkerGateway } from '../core/gateway.js';
 import * as attempt from '../core/schemas/attempt.js';
 import { validate } from '../core/schemas/validate.js';
 import * as worker from '../core/schemas/worker.js';
 import type {
+  ArtifactAnswer,
+  ArtifactRequest,
   ClaimAnswer,
   ClaimRequest,
   Heartbeat,
@@ -85,6 +88,13 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
     );
   }
 
+  artifact(session: SessionKey, request: ArtifactRequest, signal?: AbortSignal): Promise<ArtifactAnswer> {
+    return this.call(
+      (node) => resolveArtifact(node, this.caller, session, request, { origin: node.ownUrl() }),
+      (remote) => remote.artifact(session, request, signal),
+    );
+  }
+
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void> {
     return this.call(
       async (node) =>
@@ -104,6 +114,11 @@ export class EmbeddedWorkerGateway implements WorkerGateway {
         appendLogs(node, await this.reporter(node, token), jobId, validate(attempt.LogReport, report)),
       (remote) => remote.log(jobId, token, report),
     );
+  }
+
+  /** Seldom and perhaps large, so it takes the way of the API. */
+  output(jobId: string, token: string | undefined, output: JobOutput): Promise<void> {
+    return this.remote.output(jobId, token, output);
   }
 
   /** Seldom and perhaps large, so it takes the way of the API. */

@@ -10,6 +10,7 @@ import type { Shard } from '../api/shard.js';
 import { type Asked, SubmissionRates } from '../api/submission-rates.js';
 import { Submitter } from '../api/submitter.js';
 import { TenantQuotas } from '../api/tenant-quotas.js';
+import type { ArtifactStore } from '../artifact/artifact-store.js';
 import { DatabaseClock } from '../cluster/database-clock.js';
 import { HintSender } from '../cluster/hint-sender.js';
 import type { KnownLeader } from '../cluster/leader-elsewhere.js';
@@ -51,6 +52,8 @@ interface ShardOptions {
   readonly nodeId: string;
   readonly config: Config;
   readonly log: Log;
+  /** Where the bytes of artifacts are. */
+  readonly artifacts: ArtifactStore;
   /** Default: the database's clock. */
   readonly clock?: Clock;
   /** Whether to pause dispatch before anybody leads. */
@@ -238,6 +241,12 @@ export class RunningShard implements Shard {
     this.leadership.look();
   }
 
+  async tellArrived(): Promise<void> {
+    const leader = this.currentLeader();
+    if (leader) await leader.hint([], null, { artifacts: true });
+    else this.hints?.send({ jobs: [], startBefore: null, artifacts: true });
+  }
+
   /** Opens the connections of a leader ahead of time: a node that comes to lead has no time for that. */
   async prepareToLead(): Promise<void> {
     const { leader } = this.pools;
@@ -272,6 +281,7 @@ export class RunningShard implements Shard {
       optionsFor: (term) => ({
         ...{ term, hot: leader, pool, patient, clock: this.clock, config, log, secret: this.host!.secret },
         tasks: this.tasks,
+        artifacts: this.options.artifacts,
         submitTimeoutMs: VISIBLE_WITHIN_MS,
         renounce: (reason, aboveEpoch) => this.leadership.renounce(term, reason, aboveEpoch),
       }),
@@ -287,10 +297,10 @@ export class RunningShard implements Shard {
       submitKeyed: async (jobs, made, now, keep) => (await this.leader()).keyed.submit(jobs, made, now, keep),
       directStart: async (row, names, isCounted) =>
         (await this.currentLeader()?.submit(row, names, isCounted)) ?? false,
-      hint: async (jobs, startBefore, workflows) => {
+      hint: async (jobs, startBefore, { workflows, awaits: artifacts }) => {
         const leader = this.currentLeader();
-        if (leader) await leader.hint(jobs, startBefore, { workflows });
-        else this.hints?.send({ jobs, startBefore, ...(workflows && { workflows }) });
+        if (leader) await leader.hint(jobs, startBefore, { workflows, artifacts });
+        else this.hints?.send({ jobs, startBefore, artifacts, ...(workflows && { workflows }) });
       },
     });
   }

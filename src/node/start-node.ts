@@ -12,6 +12,9 @@ import { KeyRates } from '../api/key-rates.js';
 import { Refusals } from '../api/refusals.js';
 import { ROUTES } from '../api/routes.js';
 import { SessionCookie } from '../api/session-cookie.js';
+import { Transfers } from '../api/transfers.js';
+import type { ArtifactStore } from '../artifact/artifact-store.js';
+import { openStore } from '../artifact/open-store.js';
 import { Membership } from '../cluster/membership.js';
 import { PeerCaller } from '../cluster/peer-caller.js';
 import { PeerTrust } from '../cluster/peer-trust.js';
@@ -19,6 +22,7 @@ import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
+import { Loop, logFailure } from '../core/loop.js';
 import { readMasterKeys, SecretBox } from '../core/secret-box.js';
 import { stopParts } from '../core/stop-parts.js';
 import { forwardedFrom, isForwarded, signCallerToken, signForwarded, signNodeToken } from '../core/tokens.js';
@@ -29,6 +33,10 @@ import { DASHBOARD_FOLDER, readPageFiles } from '../host/page-files.js';
 import { readClusterState } from '../store/cluster-state.js';
 import { addressOf, listen, mustBePrivate } from './listen.js';
 import { openShard, type RunningShard } from './shard.js';
+
+/** How often leftovers in the store of artifacts are looked for, and how long nobody must have written to them. */
+const SWEEP_EVERY_MS = 3_600_000;
+const SWEPT_AFTER_MS = 3_600_000;
 
 /** How long a node that stops still answers, so that whoever asks is sent elsewhere instead of cut off. */
 const SEND_AWAY_MS = 100;
@@ -68,13 +76,14 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const databaseUrls = [requireDatabaseUrl(config)];
   mustBePrivate(config);
   const certificate = openCertificate(config, log);
+  const artifacts = openStore(config);
   const shards: RunningShard[] = [];
   try {
     for (const databaseUrl of databaseUrls) {
-      const shard = { id: shards.length, databaseUrl, nodeId: id, config, log, paused };
+      const shard = { id: shards.length, databaseUrl, nodeId: id, config, log, paused, artifacts };
       shards.push(await openShard({ ...shard, ...(clock && { clock }) }));
     }
-    return await assemble(options, id, shards as [RunningShard, ...RunningShard[]], certificate);
+    return await assemble(options, id, shards as [RunningShard, ...RunningShard[]], certificate, artifacts);
   } catch (error) {
     await Promise.all(shards.map((shard) => shard.stop()));
     throw error;
@@ -87,6 +96,7 @@ async function assemble(
   id: string,
   shards: readonly [RunningShard, ...RunningShard[]],
   certificate: CertificateFiles | null,
+  artifacts: ArtifactStore,
 ): Promise<RunningNode> {
   const [{ clock, pools }] = shards;
   const { secret } = await readClusterState(pools.hot);
@@ -107,6 +117,9 @@ async function assemble(
   const context = nodeContext({
     ...{ nodeId: id, config, loopDelay, authentication, refusals, secret, shards, sessionCookie },
     secretBox: secretBoxOf(config),
+    artifacts,
+    transfers: new Transfers(),
+    ownUrl: () => self.url,
     lookAtNodes: () => membership.look(),
     tellOfKeys: () => {
       authentication.lookAgain();
@@ -147,6 +160,7 @@ async function assemble(
   self.url = addressOf(config, port);
 
   loopDelay.start();
+  const sweeping = tendStore(artifacts, config, log).start();
   certificate?.watch((next) => {
     trust.serve(next);
     (server.server as unknown as TlsServer).setSecureContext(next);
@@ -165,6 +179,7 @@ async function assemble(
       );
     // Those who wait here go elsewhere at once: when the next leader is there, they are too.
     server.endServing();
+    context.transfers.close();
     for (const shard of shards) shard.endWaiting();
     const sentAway = pause(SEND_AWAY_MS);
     await inTurn('leadership', () => Promise.all(shards.map((shard) => shard.handOver())));
@@ -173,6 +188,7 @@ async function assemble(
     await inTurn('requests', () => server.close());
     await inTurn('authentication', () => authentication.close());
     await inTurn('peers', () => peers.close());
+    await sweeping.stop();
     await loopDelay.stop();
     await certificate?.stop();
     await inTurn('registration', () => membership.leave());
@@ -187,6 +203,20 @@ async function assemble(
       return stopping;
     },
   };
+}
+
+/** Tries the store, if the operator has named one, and removes what broken uploads have left, at the start and from time to time. */
+function tendStore(artifacts: ArtifactStore, { artifactStore }: Config, log: Log): Loop {
+  return new Loop({
+    name: 'tend artifacts',
+    everyMs: SWEEP_EVERY_MS,
+    pass: async () => {
+      if (artifactStore !== '') await artifacts.probe();
+      // The times of files are those of this machine.
+      await artifacts.sweep(Date.now() - SWEPT_AFTER_MS);
+    },
+    onError: logFailure(log, 'the store of artifacts cannot be used'),
+  });
 }
 
 function openCertificate({ tlsCert, tlsKey }: Config, log: Log): CertificateFiles | null {

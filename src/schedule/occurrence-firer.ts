@@ -11,7 +11,7 @@ import {
   recordOccurrences,
   type ScheduledJob,
 } from '../store/fire-occurrences.js';
-import { toRow } from '../store/job-row.js';
+import { awaitsArtifact, toRow } from '../store/job-row.js';
 import { leaderTransaction } from '../store/leader-statement.js';
 import { Names, StaleNamesError } from '../store/names.js';
 import { toWaiting } from '../store/read-backlog.js';
@@ -183,7 +183,7 @@ export class OccurrenceFirer {
       const run = workflow ? { workflow: id } : { batch: id };
       if (leader.events.isHeard) leader.events.firedRun(tenant, scheduled!.schedule, run);
     }
-    await leader.admitNew(jobs.map(({ row }) => toWaiting(row)));
+    await leader.admitNew(jobs.filter(({ row }) => !awaitsArtifact(row)).map(({ row }) => toWaiting(row)));
     for (const run of graphs) {
       if (run.workflow) await control.workflowStored(run.workflow);
       else await control.batchStored(run.batch, run.members);

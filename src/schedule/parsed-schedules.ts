@@ -83,6 +83,7 @@ function parseChecked(
     maxPayload: Number.MAX_SAFE_INTEGER,
     maxDepth: Number.MAX_SAFE_INTEGER,
     maxJobTimeout: Number.MAX_SAFE_INTEGER,
+    allowCommands: true,
   });
   if (parsed.work.kind !== 'job') return parsed;
   const { job } = parsed.work;

@@ -9,7 +9,14 @@ import type { LoadedRun } from './scheduled-runs.js';
 
 const T0 = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
-const LIMITS = { now: T0, maxPayload: 1_000, maxDepth: 8, jobTimeout: 1_000, maxJobTimeout: 1_000 };
+const LIMITS = {
+  now: T0,
+  maxPayload: 1_000,
+  maxDepth: 8,
+  jobTimeout: 1_000,
+  maxJobTimeout: 1_000,
+  allowCommands: false,
+};
 
 function parse(definition: ScheduleDefinition): ParsedSchedule {
   return parseDefinition({ task: 'work', every: '1m', ...definition }, { ...LIMITS, createdAt: T0 });

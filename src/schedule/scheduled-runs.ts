@@ -9,6 +9,7 @@ import { uuidv7 } from '../core/uuid.js';
 import { putDefinitions } from '../core/workflow/named-workflows.js';
 import { allSteps, type ParsedWorkflow, parseWorkflow } from '../core/workflow/parse-workflow.js';
 import { readSteps } from '../core/workflow/stored-graph.js';
+import { resolveArtifacts, resolvedOr } from '../store/artifact-names.js';
 import type { Queryable } from '../store/database.js';
 import { type JobRow, toStored } from '../store/job-row.js';
 import type { TermKey } from '../store/leader-statement.js';
@@ -108,11 +109,17 @@ export class ScheduledRuns {
 
   /** What an occurrence runs as things are now. Throws only if the database does not answer. */
   async load(tenant: string, work: ScheduledWork): Promise<LoadedRun> {
-    if (work.kind === 'job') return work;
     try {
-      return await (work.kind === 'workflow'
-        ? this.loadWorkflow(tenant, work)
-        : this.loadBatch(tenant, work));
+      switch (work.kind) {
+        case 'job': {
+          const [job] = await this.withArtifacts(tenant, [work.job]);
+          return { kind: 'job', job: job! };
+        }
+        case 'workflow':
+          return await this.loadWorkflow(tenant, work);
+        default:
+          return await this.loadBatch(tenant, work);
+      }
     } catch (error) {
       if (!(error instanceof PunctualError) || error.code === 'DATABASE_UNAVAILABLE') throw error;
       const said = error.code === 'DEFINITION_NOT_FOUND' ? 'no-definition' : `invalid: ${error.message}`;
@@ -132,7 +139,8 @@ export class ScheduledRuns {
     const text = input === null ? null : new JsonText(input, Buffer.byteLength(input));
     const form = { name, jobs, onFailure, running, ...(text && { input: text }) };
     const steps = await allSteps(jobs, this.leader.config);
-    const workflow = await parseWorkflow(form, await this.contextFor(tenant, steps));
+    const parsed = await parseWorkflow(form, await this.contextFor(tenant, steps));
+    const workflow = { ...parsed, steps: await this.withArtifacts(tenant, parsed.steps) };
     return { kind: 'workflow', workflow, definition: { name, version } };
   }
 
@@ -141,7 +149,20 @@ export class ScheduledRuns {
     { batch }: Extract<ScheduledWork, { readonly kind: 'batch' }>,
   ): Promise<LoadedRun> {
     const context = await this.contextFor(tenant, batch.jobs);
-    return { kind: 'batch', batch: await parseBatch(batch, context, { pointer: '/batch' }) };
+    const parsed = await parseBatch(batch, context, { pointer: '/batch' });
+    return { kind: 'batch', batch: { ...parsed, members: await this.withArtifacts(tenant, parsed.members) } };
+  }
+
+  /** Replaces the names of artifacts by ids, as they are now; throws if one is not there. */
+  private async withArtifacts<J extends { readonly definition: JobDefinition }>(
+    tenant: string,
+    jobs: readonly J[],
+  ): Promise<readonly J[]> {
+    const { hot, clock, config } = this.leader;
+    const named = jobs.map(({ definition }) => ({ tenant, definition }));
+    const resolved = await resolveArtifacts(hot, named, clock.now(), config.artifactTimeout);
+    if (resolved.size === 0) return jobs;
+    return jobs.map((job) => ({ ...job, definition: resolvedOr(resolved, job.definition) }));
   }
 
   private async contextFor(tenant: string, jobs: readonly unknown[]) {

@@ -1,3 +1,4 @@
+import { Artifacts } from '../client/artifacts.js';
 import {
   Batches,
   BatchHandle,
@@ -162,6 +163,8 @@ export class Punctual {
   readonly secrets: Secrets;
   /** The secrets with which calls are signed. */
   readonly signingSecrets: SigningSecrets;
+  /** Programs and files that jobs run. */
+  readonly artifacts: Artifacts;
   readonly #parts: PunctualParts;
   readonly #jobs: Jobs;
   readonly #workflows: Workflows;
@@ -172,6 +175,7 @@ export class Punctual {
     this.tasks = new Tasks(parts.transport);
     this.secrets = new Secrets(parts.transport);
     this.signingSecrets = new SigningSecrets(parts.transport);
+    this.artifacts = new Artifacts(parts.transport);
     this.#jobs = new Jobs(parts.transport);
     this.#workflows = new Workflows(parts.transport, this.#jobs);
     this.#batches = new Batches(parts.transport, this.#jobs);

@@ -49,7 +49,9 @@ const READ_OPEN_BATCH = statement(
 
 const READ_WAITING_MEMBERS = statement(
   'read-waiting-members',
-  `SELECT ${selectWaiting('l', 'l.size_kib')} FROM punctual.later l WHERE l.id = ANY($1::uuid[]) AND l.blocked`,
+  `
+    SELECT ${selectWaiting('l', 'l.size_kib')}, l.artifact IS NOT NULL AS awaits FROM punctual.later l
+    WHERE l.id = ANY($1::uuid[]) AND l.blocked`,
 );
 
 const READ_ENDED_MEMBERS = statement(
@@ -98,9 +100,15 @@ export async function findBatch(
   return (await run<Row>(db, READ_OPEN_BATCH, [tenant, id]))[0] ?? null;
 }
 
+/** A member that waits. */
+export interface WaitingMember extends Waiting {
+  /** Whether its artifact has not arrived. */
+  readonly awaits: boolean;
+}
+
 /** Those of the members that wait. */
-export function readWaitingMembers(db: Queryable, ids: readonly string[]): Promise<Waiting[]> {
-  return run<Waiting & Record<string, unknown>>(db, READ_WAITING_MEMBERS, [ids]);
+export function readWaitingMembers(db: Queryable, ids: readonly string[]): Promise<WaitingMember[]> {
+  return run<WaitingMember & Record<string, unknown>>(db, READ_WAITING_MEMBERS, [ids]);
 }
 
 /** How those of the members ended that have, by their ids. */

@@ -1,8 +1,8 @@
 import { byIndex } from './batch-statement.js';
 import { Columns } from './columns.js';
-import { type Queryable, run, statement } from './database.js';
+import { type Queryable, run, type Statement, statement } from './database.js';
 import { column, insertedColumns } from './job-columns.js';
-import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
+import { awaitsArtifact, type JobRow, NEW_JOB_COLUMNS, NEW_LATER_COLUMNS } from './job-row.js';
 import { COUNTED, countByTenant } from './submit-jobs.js';
 
 /**
@@ -104,6 +104,22 @@ const INSERT_SCHEDULED_JOBS = statement(
     INSERT INTO punctual.jobs (${SCHEDULED_COLUMNS.names}) SELECT ${SCHEDULED.all} FROM ${SCHEDULED.source}`,
 );
 
+/** A job of an occurrence whose artifact has not arrived; it is not admitted, but an admission time there must be. */
+const WAITING_COLUMNS = new Columns<ScheduledJob>([
+  ...NEW_LATER_COLUMNS.inside((job: ScheduledJob) => job.row),
+  ...insertedColumns('scheduled').map((name) => column(name, (job: ScheduledJob) => job[name])),
+  column('admit_at', (job: ScheduledJob) => job.row.definition.run_at),
+]);
+const WAITING = WAITING_COLUMNS.inSql(4);
+
+const INSERT_WAITING_JOBS = statement(
+  'insert-waiting-scheduled-jobs',
+  `
+    WITH ${COUNTED}
+    INSERT INTO punctual.later (${WAITING_COLUMNS.names}, blocked)
+    SELECT ${WAITING.all}, true FROM ${WAITING.source}`,
+);
+
 /** An occurrence that waited for the job before it gets its own. */
 const START_WAITING = statement(
   'start-waiting-occurrence',
@@ -176,15 +192,31 @@ export async function recordOccurrences(
   return new Set(recorded.map((row) => row.job));
 }
 
-/** Stores the jobs of occurrences in the live table. */
+/** Stores the jobs of occurrences: in the live table, but for those that wait for an artifact. */
 export async function insertScheduledJobs(
   db: Queryable,
   jobs: readonly ScheduledJob[],
   now: number,
 ): Promise<void> {
-  if (jobs.length === 0) return;
-  const counts = countByTenant(jobs.map((job) => job.row));
-  await run(db, INSERT_SCHEDULED_JOBS, [now, ...counts, ...SCHEDULED_COLUMNS.parameters(jobs)]);
+  const insert = async (
+    statement: Statement,
+    columns: Columns<ScheduledJob>,
+    some: readonly ScheduledJob[],
+  ) => {
+    if (some.length === 0) return;
+    const counts = countByTenant(some.map((job) => job.row));
+    await run(db, statement, [now, ...counts, ...columns.parameters(some)]);
+  };
+  await insert(
+    INSERT_SCHEDULED_JOBS,
+    SCHEDULED_COLUMNS,
+    jobs.filter(({ row }) => !awaitsArtifact(row)),
+  );
+  await insert(
+    INSERT_WAITING_JOBS,
+    WAITING_COLUMNS,
+    jobs.filter(({ row }) => awaitsArtifact(row)),
+  );
 }
 
 /** Gives a waiting occurrence its run; answers false when it no longer waits. */

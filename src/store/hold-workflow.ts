@@ -85,8 +85,8 @@ export async function parkSteps(db: Queryable, term: TermKey, ids: readonly stri
 
 /** When a step is due that goes on: never before that, so that it neither is late nor overtakes its queue. */
 const DUE = 'greatest(l.run_at, $5::bigint)';
-/** Whether it waits in `later`: on hold by itself, or due far ahead. */
-const STAYS = `(l.held OR ${DUE} > $7::bigint)`;
+/** Whether it waits in `later`: for its artifact, on hold by itself, or due far ahead. */
+const STAYS = `(l.held OR l.artifact IS NOT NULL OR ${DUE} > $7::bigint)`;
 
 const UNPARK_STEPS = leaderStatement(
   'unpark-steps',
@@ -94,7 +94,8 @@ const UNPARK_STEPS = leaderStatement(
     SELECT s.id FROM unnest($4::uuid[]) u(id) JOIN punctual.steps s ON ${byIndex('s.id', 'u.id')}
     WHERE s.parked AND ${WHILE_TERM_LASTS}
   ), postponed AS (
-    UPDATE punctual.later l SET blocked = false, run_at = ${DUE}, admit_at = greatest(${DUE} - $6::bigint, $5::bigint)
+    UPDATE punctual.later l SET blocked = l.artifact IS NOT NULL, run_at = ${DUE},
+      admit_at = CASE WHEN l.artifact IS NULL THEN greatest(${DUE} - $6::bigint, $5::bigint) ELSE l.admit_at END
     WHERE l.id = ANY (ARRAY(SELECT id FROM chosen)) AND l.blocked AND ${STAYS}
     RETURNING l.id
   ), freed AS (

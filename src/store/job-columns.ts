@@ -72,12 +72,15 @@ const TABLE = {
   workflow: { type: 'uuid', in: ALL, nullIn: ALL, insert: 'step', read: 'small' },
   // The batch that it is a member of.
   batch: { type: 'uuid', in: ALL, nullIn: ALL, read: 'small' },
+  // The artifact that it waits for, and until when. It is blocked then.
+  artifact: { type: 'uuid', in: ['later'], nullIn: ALL, read: 'small' },
+  artifact_by: { type: 'bigint', in: ['later'], nullIn: ALL, read: 'small' },
   // The size of its assignment in kibibytes, rounded down.
   size_kib: { type: 'int', in: WAITING, nullIn: NONE, insert: 'each' },
   edited: { type: 'boolean', in: ['jobs'], nullIn: NONE },
   admit_at: { type: 'bigint', in: ['later'], nullIn: NONE },
   held: { type: 'boolean', in: ['later'], nullIn: NONE, read: 'small' },
-  // Whether it waits for other jobs; it is not admitted then, held or not.
+  // Whether it waits for other jobs or for an artifact; it is not admitted then, held or not.
   blocked: { type: 'boolean', in: ['later'], nullIn: NONE },
   submission: { type: 'json', in: ['later'], nullIn: UNPARSED },
   // When it was submitted, in microseconds: the order of submissions with one key.

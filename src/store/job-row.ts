@@ -1,10 +1,14 @@
+import type { AwaitedArtifact } from '../core/artifact.js';
 import { laneOf } from '../core/limits.js';
 import type { JobDefinition, ParsedSubmission } from '../core/submission.js';
 import { Columns, type Value } from './columns.js';
 import { column, type InsertedColumn, insertedColumns, type RowOf } from './job-columns.js';
 
 /** The columns that the jobs of a bulk have in common. JSON columns are texts. */
-export type StoredDefinition = RowOf<'jobs', InsertedColumn<'bulk'>>;
+export type StoredDefinition = RowOf<'jobs', InsertedColumn<'bulk'>> & {
+  /** The artifact that its job has to wait for in `later`. */
+  readonly awaits?: AwaitedArtifact;
+};
 
 /** A row of punctual.jobs as it is inserted. */
 export interface JobRow {
@@ -67,6 +71,7 @@ export function toStored(definition: JobDefinition, origin: Origin): StoredDefin
     requires: Object.keys(needs.labels).length > 0 ? JSON.stringify(needs.labels) : null,
     lane: laneOf(definition.concurrencyKey),
     traceparent: origin.traceparent ?? null,
+    ...(definition.awaits && { awaits: definition.awaits }),
   };
 }
 
@@ -83,10 +88,22 @@ const OF_EACH: Readonly<Record<InsertedColumn<'each'>, (row: JobRow) => Value>> 
 
 const definitionOf = ({ definition }: JobRow): StoredDefinition => definition;
 
+/** Whether a job waits for an artifact, and so is blocked. */
+export function awaitsArtifact({ definition }: Pick<JobRow, 'definition'>): boolean {
+  return definition.awaits !== undefined;
+}
+
 /** The columns of new rows. The rows of a bulk mostly share their definition. */
 export const NEW_JOB_COLUMNS = new Columns<JobRow>([
   ...insertedColumns('each').map((name) => column(name, OF_EACH[name])),
   ...insertedColumns('bulk').map((name) =>
     column(name, ({ definition }: JobRow) => definition[name], definitionOf),
   ),
+]);
+
+/** The columns of new rows of `later`, with the artifact that a job waits for. */
+export const NEW_LATER_COLUMNS = new Columns<JobRow>([
+  ...NEW_JOB_COLUMNS.inside((row: JobRow) => row),
+  column('artifact', ({ definition }: JobRow) => definition.awaits?.id ?? null, definitionOf),
+  column('artifact_by', ({ definition }: JobRow) => definition.awaits?.by ?? null, definitionOf),
 ]);

@@ -3,7 +3,7 @@ import { TimeSlice } from '../core/time-slice.js';
 import { uuidv7 } from '../core/uuid.js';
 import type { ParsedStep, ParsedWorkflow } from '../core/workflow/parse-workflow.js';
 import { wakeAt } from '../core/workflow/waiting.js';
-import { type JobRow, type StoredDefinition, toStored } from './job-row.js';
+import { awaitsArtifact, type JobRow, type StoredDefinition, toStored } from './job-row.js';
 import type { Resolved } from './names.js';
 import { NEVER, type NewWorkflow, type PlacedStep } from './submit-workflow.js';
 
@@ -141,6 +141,7 @@ export function stepOf(
 ): Mutable<PlacedStep> {
   const { name, runIf, delayMs, wait, inner, refers, definition } = step;
   const runAt = dueTime(step, blocked, dueAt);
+  const waits = blocked || awaitsArtifact(row);
   return {
     row,
     name,
@@ -154,8 +155,8 @@ export function stepOf(
     wakeAt: null,
     refers,
     held: definition.hold,
-    admitAt: blocked ? NEVER : definition.hold ? runAt : admissionTime(runAt, now, laterThreshold),
-    blocked,
+    admitAt: waits ? NEVER : definition.hold ? runAt : admissionTime(runAt, now, laterThreshold),
+    blocked: waits,
   };
 }
 

@@ -2,7 +2,7 @@ import { byIndex, NOT_CLAIMED } from './batch-statement.js';
 import { Columns } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
 import { column, insertMoved, rowBytes } from './job-columns.js';
-import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
+import { awaitsArtifact, type JobRow, NEW_LATER_COLUMNS } from './job-row.js';
 import {
   auditedStatement,
   type LeaderStatement,
@@ -103,9 +103,10 @@ const WRITTEN = ['tenant', 'created_at', 'created_by'];
 
 /** The columns of parsed submissions: all but what never changes about a job. */
 export const PARSED_COLUMNS = new Columns<Parsed>([
-  ...NEW_JOB_COLUMNS.inside((job: Parsed) => job.row).filter(({ name }) => !WRITTEN.includes(name)),
+  ...NEW_LATER_COLUMNS.inside((job: Parsed) => job.row).filter(({ name }) => !WRITTEN.includes(name)),
   column('admit_at', (job) => job.admitAt),
   column('held', (job) => job.held),
+  column('blocked', (job) => awaitsArtifact(job.row)),
 ]);
 const PARSED = PARSED_COLUMNS.inSql(4);
 

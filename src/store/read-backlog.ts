@@ -99,7 +99,7 @@ const READ_PAGES = statement(
 
 /**
  * The look-back: live jobs in one range of the primary key for all queues (a range per queue takes seconds at 100,000
- * queues), whether jobs of `later` are to be admitted, and whether callers' transactions have asked to cancel jobs. The
+ * queues), whether jobs of `later` are to be admitted or wait for artifacts, and whether callers' transactions have asked to cancel jobs. The
  * ids come as one text: under load there are thousands, and reading them row by row takes ten times as long.
  */
 const LOOK_BACK = statement(
@@ -110,7 +110,8 @@ const LOOK_BACK = statement(
         SELECT j.id FROM punctual.jobs j WHERE j.id >= $1::uuid AND j.id > $2::uuid ORDER BY j.id LIMIT $3), ',') AS ids,
       EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
       EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
-      EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake`,
+      EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake,
+      EXISTS (SELECT 1 FROM punctual.later WHERE artifact IS NOT NULL) AS artifacts`,
 );
 
 /** One rank of a segment: jobs that differ, for choosing, only in when they are due. */
@@ -159,6 +160,8 @@ interface LookBack {
   readonly cancel: boolean;
   /** Whether steps of workflows have waited long enough. */
   readonly wake: boolean;
+  /** Whether jobs wait for artifacts. */
+  readonly artifacts: boolean;
 }
 
 /** Live jobs with ids from `from` on and after `after`, in order of id. */
@@ -169,13 +172,14 @@ export async function lookBack(
   limit: number,
   now: number,
 ): Promise<LookBack> {
-  type Row = { ids: string; admit: boolean; cancel: boolean; wake: boolean };
+  type Row = { ids: string; admit: boolean; cancel: boolean; wake: boolean; artifacts: boolean };
   const [row] = await run<Row>(db, LOOK_BACK, [from, after, limit, now]);
   return {
     ids: row?.ids ? row.ids.split(',') : [],
     admit: row?.admit ?? false,
     cancel: row?.cancel ?? false,
     wake: row?.wake ?? false,
+    artifacts: row?.artifacts ?? false,
   };
 }
 

@@ -22,7 +22,7 @@ const START_BATCH = leaderStatement(
   'start-batch',
   `locked AS (
     SELECT l.id FROM punctual.later l
-    WHERE l.id = ANY(${INTENTS.ids}) AND l.batch = $5::uuid AND l.blocked
+    WHERE l.id = ANY(${INTENTS.ids}) AND l.batch = $5::uuid AND l.blocked AND l.artifact IS NULL
       AND l.attempts + 1 = ${INTENTS.of('fence', 'l.id')} AND ${WHILE_TERM_LASTS}
     FOR UPDATE
   ), gone AS (

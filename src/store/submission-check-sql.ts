@@ -1,8 +1,8 @@
 import type { TSchema } from 'typebox';
+import { ARTIFACT_OR_COMMAND, ARTIFACT_TIMEOUT_RULE, REFUSED_VARIABLE } from '../core/exec-target.js';
 import { REFUSED_HEADER } from '../core/http-target.js';
 import { explain } from '../core/schemas/explain.js';
 import { JobSubmission } from '../core/schemas/submission.js';
-import { AVAILABLE_TARGETS, UNAVAILABLE_TARGET } from '../core/schemas/target.js';
 import { MAX_LABELS_BYTES } from '../core/submission.js';
 
 /**
@@ -54,6 +54,18 @@ IF v1 ->> 'type' = 'http' AND v1 ? 'body' AND v1 ->> 'method' IN ('GET', 'HEAD')
 END IF;
 IF v1 ->> 'type' = 'http' AND punctual.duration_ms(v1 ->> 'timeout') < 1 THEN
   pointer := '/target/timeout'; wrong := 'must be at least 1ms';
+  EXIT checks;
+END IF;
+IF v1 ->> 'type' = 'exec' AND (v1 ? 'artifact') = (v1 ? 'command') THEN
+  pointer := '/target/artifact'; wrong := '${ARTIFACT_OR_COMMAND}';
+  EXIT checks;
+END IF;
+IF v1 ->> 'type' = 'exec' AND v1 ? 'artifactTimeout' AND NOT v1 ? 'artifact' THEN
+  pointer := '/target/artifactTimeout'; wrong := '${ARTIFACT_TIMEOUT_RULE}';
+  EXIT checks;
+END IF;
+IF v1 ->> 'type' = 'exec' AND punctual.duration_ms(v1 -> 'limits' ->> 'cpuTime') < 1 THEN
+  pointer := '/target/limits/cpuTime'; wrong := 'must be at least 1ms';
   EXIT checks;
 END IF;`,
   payload: 'payload_bytes := octet_length(value::text);',
@@ -168,7 +180,7 @@ function check(rules: Rules, given: Given, read?: string): string {
   if (rules.anyOf) return checkTagged(rules.anyOf, given);
   if (rules.type === 'object' && rules.properties) return asObject(given) + checkFields(rules, given);
   if (rules.type === 'object') return asObject(given) + checkMap(rules, given);
-  if (rules.type === 'array') return checkNumbers(rules, given);
+  if (rules.type === 'array') return checkList(rules, given);
   if (rules.type === undefined && !rules.enum && !('const' in rules)) return '';
   const reader = readerOf(rules);
   const [found] = explain(rules as unknown as TSchema, null);
@@ -212,16 +224,13 @@ function checkFields(rules: Rules, given: Given): string {
   );
 }
 
-/** A choice by the field `type`. A target that does not exist yet is refused for that, whatever else it holds. */
+/** A choice by the field `type`. */
 function checkTagged(choices: readonly Rules[], given: Given): string {
   const tagOf = ({ properties }: Rules) => String(properties!.type!.const);
-  const isOffered = (choice: Rules) => (AVAILABLE_TARGETS as readonly string[]).includes(tagOf(choice));
   const v = object(given);
   const at = `${given.at}/type`;
   const branches = choices.map((choice) => {
-    const checks = isOffered(choice)
-      ? checkFields(choice, given)
-      : `code := 'TARGET_UNAVAILABLE';\n${refuse(at, UNAVAILABLE_TARGET)}`;
+    const checks = checkFields(choice, given);
     return `IF ${v} ->> 'type' = ${quoted(tagOf(choice))} THEN\n${indent(checks, 2)}`;
   });
   const tags = choices.map((choice) => JSON.stringify(tagOf(choice)));
@@ -232,25 +241,36 @@ ${indent(refuse(at, `must be one of ${tags.join(', ')}`), 2)}END IF;
 
 /** The entries of a map have to be looked at one by one, each kind of map by a function of its own. */
 function checkMap(rules: Rules, given: Given): string {
-  return (rules.additionalProperties as Rules).anyOf ? checkHeaders(rules, given) : checkTexts(rules, given);
+  const looked = LOOKED_AT[given.at];
+  return looked ? checkReferring(rules, given, looked) : checkTexts(rules, given);
 }
 
-/** The headers of a call: texts, or references to secrets. */
-function checkHeaders({ maxProperties }: Rules, given: Given): string {
+/** Maps whose values are texts or references to secrets: the function that looks at each, and the names that it refuses. */
+const LOOKED_AT: Readonly<Record<string, readonly [name: string, refused: string]>> = {
+  '/target/headers': ['look_at_headers', REFUSED_HEADER],
+  '/target/env': ['look_at_variables', REFUSED_VARIABLE],
+};
+
+function checkReferring(
+  { maxProperties }: Rules,
+  given: Given,
+  [name, refused]: readonly [string, string],
+): string {
   return `SELECT h.pointer, h.wrong INTO pointer, wrong
-FROM punctual.look_at_headers(${object(given)}, ${quoted(given.at)}, ${maxProperties}, ${quoted(REFUSED_HEADER)}) h;
+FROM punctual.${name}(${object(given)}, ${quoted(given.at)}, ${maxProperties}, ${quoted(refused)}) h;
 EXIT checks WHEN wrong IS NOT NULL;
 `;
 }
 
-/** A list of numbers, inside of an object. */
-function checkNumbers({ items, maxItems }: Rules, given: Given): string {
+/** A list of numbers or texts, inside of an object. */
+function checkList({ items, maxItems }: Rules, given: Given): string {
   const list = `v${given.depth} -> ${quoted(given.at.split('/').at(-1)!)}`;
   const each = { type: 'jsonb_typeof(e.value)', text: `e.value #>> '{}'`, at: given.at, depth: given.depth };
   const areRight = `CASE WHEN ${given.type} = 'array' THEN jsonb_array_length(${list}) <= ${maxItems} AND NOT EXISTS (
   SELECT FROM jsonb_array_elements(${list}) e WHERE (${isRight(items!, each)}) IS NOT TRUE) END`;
   const { minimum, maximum } = items!;
-  const detail = `must be a list of at most ${maxItems} whole numbers from ${minimum} to ${maximum}`;
+  const what = minimum === undefined ? 'texts' : `whole numbers from ${minimum} to ${maximum}`;
+  const detail = `must be a list of at most ${maxItems} ${what}`;
   return refuseUnless(areRight, given.at, detail);
 }
 
@@ -305,6 +325,9 @@ function readerOf(rules: Rules): string | undefined {
 /** Half of a surrogate pair and NUL are in no Postgres text; the caller has put U+0001 in their places. */
 const CONTROL_CHARACTERS = `'[\\u0001-\\u001f\\u007f]'`;
 const LINE = /^\^\[\^\\u0000-\\u001f\\u007f\\ud800-\\udfff\]\{(\d+),(\d+)\}\$$/;
+/** The pattern that `passage()` makes: all control characters but tabs and line ends are refused. */
+const PASSAGE = /^\^\[\^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f\\ud800-\\udfff\]\{0,(\d+)\}\$$/;
+const PASSAGE_REFUSES = `'[\\u0001-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]'`;
 const NAME = /^\^\[[\w.:-]+\]\{1,\d{1,3}\}\$$/;
 
 function isRightText(rules: Rules, text: string): string {
@@ -315,6 +338,8 @@ function isRightText(rules: Rules, text: string): string {
     const url = rules['x-expected'] === URL_EXPECTED ? ` AND ${isUrl(text)}` : '';
     return `char_length(${text}) BETWEEN ${line.min} AND ${line.max} AND ${text} !~ ${CONTROL_CHARACTERS}${url}`;
   }
+  const longest = PASSAGE.exec(rules.pattern ?? '')?.[1];
+  if (longest !== undefined) return `char_length(${text}) <= ${longest} AND ${text} !~ ${PASSAGE_REFUSES}`;
   if (!NAME.test(rules.pattern ?? '')) throw new Error(`no SQL for the pattern ${rules.pattern}`);
   return `${text} ~ ${quoted(rules.pattern!)}`;
 }

@@ -2,7 +2,7 @@ import type { OnMemberFailure } from '../core/batch.js';
 import { Columns, parametersOf } from './columns.js';
 import type { Queryable } from './database.js';
 import { column } from './job-columns.js';
-import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
+import { type JobRow, NEW_LATER_COLUMNS } from './job-row.js';
 import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './leader-statement.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
 import type { Scheduled } from './submit-workflow.js';
@@ -25,7 +25,7 @@ export interface NewBatch {
 
 /** The columns of members; exported for the test that runs every leader statement. */
 export const MEMBER_COLUMNS = new Columns<JobRow>([
-  ...NEW_JOB_COLUMNS.inside((row: JobRow) => row),
+  ...NEW_LATER_COLUMNS.inside((row: JobRow) => row),
   // It is not admitted like others, but an admission time there must be.
   column('admit_at', ({ definition }) => definition.run_at),
 ]);

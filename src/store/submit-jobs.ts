@@ -3,7 +3,7 @@ import { Columns, parametersOf } from './columns.js';
 import { inTransaction, type Pool, type Queryable, run, type Statement, statement } from './database.js';
 import type { Keep } from './idempotency.js';
 import { column } from './job-columns.js';
-import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
+import { awaitsArtifact, type JobRow, NEW_JOB_COLUMNS, NEW_LATER_COLUMNS } from './job-row.js';
 import type { KeyedJob } from './key-holders.js';
 import { type KeyGuard, type Registered, registerKeys } from './keys.js';
 import { namesHold, namesTaken, type Resolved, StaleNamesError } from './names.js';
@@ -64,9 +64,10 @@ export interface NewJob extends KeyedJob {
 }
 
 const LATER_COLUMNS = new Columns<NewJob>([
-  ...NEW_JOB_COLUMNS.inside((job: NewJob) => job.row),
+  ...NEW_LATER_COLUMNS.inside((job: NewJob) => job.row),
   column('admit_at', (job) => job.admitAt),
   column('held', (job) => job.held),
+  column('blocked', (job) => awaitsArtifact(job.row)),
 ]);
 
 const INSERT_LATER = statement(

@@ -4,7 +4,7 @@ import { Columns, parametersOf } from './columns.js';
 import { inTransaction, isMissingReference, type Pool, type Queryable, run, statement } from './database.js';
 import type { Keep } from './idempotency.js';
 import { column } from './job-columns.js';
-import { type JobRow, NEW_JOB_COLUMNS } from './job-row.js';
+import { type JobRow, NEW_JOB_COLUMNS, NEW_LATER_COLUMNS } from './job-row.js';
 import { namesHold, namesTaken, StaleNamesError } from './names.js';
 import { type Made, mustStillBeFound, takeRoomFor, tookTooLong, VISIBLE_WITHIN_MS } from './submit-jobs.js';
 import { noDefinition } from './workflow-definitions.js';
@@ -36,7 +36,7 @@ export interface NewStep {
   readonly held: boolean;
   /** When its job is admitted; null if it is stored in the live table. */
   readonly admitAt: number | null;
-  /** Whether it waits for parents, an event or a time, and so is not admitted whatever `admitAt` says. */
+  /** Whether it waits for parents, an event, a time or an artifact, and so is not admitted whatever `admitAt` says. */
   readonly blocked: boolean;
 }
 
@@ -91,7 +91,7 @@ const definitionOf = ({ row }: NewStep): object => row.definition;
 
 /** The columns of the job of a step that is not live; exported for steps that are added later. */
 export const LATER_COLUMNS = new Columns<NewStep>([
-  ...NEW_JOB_COLUMNS.inside((step: NewStep) => step.row),
+  ...NEW_LATER_COLUMNS.inside((step: NewStep) => step.row),
   column('admit_at', (step) => step.admitAt, definitionOf),
   column('held', (step) => step.held, definitionOf),
   column('blocked', (step) => step.blocked, definitionOf),

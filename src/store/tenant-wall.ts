@@ -32,6 +32,7 @@ export const WALLED_TABLES = [
   'steps',
   'edges',
   'origin_limits',
+  'artifacts',
 ] as const;
 
 /** What the role may use beside them. Names of queues are joined to lists of jobs, and a policy makes that slow. */

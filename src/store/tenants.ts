@@ -24,11 +24,12 @@ export interface TenantRow extends Record<string, unknown> {
   readonly quota_queues: number | null;
   readonly quota_submissions_per_second: number | null;
   readonly quota_payload_bytes: number | null;
+  readonly quota_artifact_bytes: number | null;
 }
 
 /** The columns of quotas, in the order of `quotaValues`. */
 const QUOTA_COLUMNS =
-  'quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes';
+  'quota_live_jobs, quota_later_jobs, quota_schedules, quota_queues, quota_submissions_per_second, quota_payload_bytes, quota_artifact_bytes';
 
 const COLUMNS = `id, name, weight, rate_limit, rate_per, rate_burst, full_at, debt, created_at, ${QUOTA_COLUMNS}`;
 
@@ -51,7 +52,7 @@ const ADD_TENANT = auditedStatement(
   `answer AS (
     INSERT INTO punctual.tenants (id, name, created_at, weight, rate_limit, rate_per, rate_burst, ${QUOTA_COLUMNS})
     SELECT $4::text, $5::text, $6::bigint, $7::int, $8::int, $9::bigint, $10::int, $11::int, $12::int, $13::int,
-      $14::int, $15::int, $16::int
+      $14::int, $15::int, $16::int, $17::bigint
     WHERE ${WHILE_TERM_LASTS}
     ON CONFLICT (id) DO NOTHING
     RETURNING ${COLUMNS}
@@ -63,7 +64,7 @@ const CHANGE_TENANT = auditedStatement(
   `answer AS (
     UPDATE punctual.tenants SET name = $5::text, weight = $6::int, rate_limit = $7::int, rate_per = $8::bigint,
       rate_burst = $9::int,
-      (${QUOTA_COLUMNS}) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int)
+      (${QUOTA_COLUMNS}) = ROW($10::int, $11::int, $12::int, $13::int, $14::int, $15::int, $16::bigint)
     WHERE id = $4::text AND ${WHILE_TERM_LASTS}
     RETURNING ${COLUMNS}
   )`,
@@ -110,8 +111,9 @@ export async function changeTenant(
 }
 
 function quotaValues(quotas: Quotas): (number | null)[] {
-  const { liveJobs, laterJobs, schedules, queues, submissionsPerSecond, payloadBytes } = quotas;
-  return [liveJobs, laterJobs, schedules, queues, submissionsPerSecond, payloadBytes];
+  const { liveJobs, laterJobs, schedules, queues, submissionsPerSecond, payloadBytes, artifactBytes } =
+    quotas;
+  return [liveJobs, laterJobs, schedules, queues, submissionsPerSecond, payloadBytes, artifactBytes];
 }
 
 /** The quotas of a row. */
@@ -123,6 +125,7 @@ export function quotasOfRow(row: TenantRow): Quotas {
     queues: row.quota_queues,
     submissionsPerSecond: row.quota_submissions_per_second,
     payloadBytes: row.quota_payload_bytes,
+    artifactBytes: row.quota_artifact_bytes,
   };
 }
 

@@ -348,8 +348,10 @@ const IF_OWN = 'EXISTS (SELECT 1 FROM own)';
 const DUE = `greatest(l.run_at, ${RELEASED.of('run_at', 'l.id')})`;
 const PARKED = RELEASED.of('parked', 'l.id');
 const PAYLOAD = RELEASED.of('payload', 'l.id');
-/** Whether it waits in `later`: on hold by itself or with its workflow, or due far ahead. */
-const STAYS = `(l.held OR ${PARKED} OR ${DUE} > $9::bigint)`;
+/** Whether it stays blocked: on hold with its workflow, or because its artifact has not arrived. */
+const BLOCKED = `(${PARKED} OR l.artifact IS NOT NULL)`;
+/** Whether it waits in `later`: blocked, on hold by itself, or due far ahead. */
+const STAYS = `(l.held OR ${BLOCKED} OR ${DUE} > $9::bigint)`;
 
 /** What released jobs have in common: those of a wide graph mostly all of it, so that it is told once for many ids. */
 const COMMON = [...insertedColumns('bulk'), 'attempts', 'size_kib', 'schedule', 'workflow'] as const;
@@ -435,8 +437,8 @@ const APPLY_PORTION = leaderStatement(
     RETURNING l.*, ${DUE} AS new_run_at, ${PAYLOAD} AS new_payload
   ), postponed AS (
     UPDATE punctual.later l SET
-      blocked = ${PARKED}, run_at = ${DUE},
-      admit_at = CASE WHEN ${PARKED} THEN l.admit_at ELSE greatest(${DUE} - $8::bigint, ${NOW}) END,
+      blocked = ${BLOCKED}, run_at = ${DUE},
+      admit_at = CASE WHEN ${BLOCKED} THEN l.admit_at ELSE greatest(${DUE} - $8::bigint, ${NOW}) END,
       payload = coalesce(${PAYLOAD}, l.payload),
       size_kib = coalesce(${newSize(PAYLOAD, 'l.target')}, l.size_kib)
     WHERE l.id = ANY(${RELEASED.ids}) AND l.blocked AND ${STAYS} AND ${IF_OWN}

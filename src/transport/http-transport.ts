@@ -4,6 +4,7 @@ import { messageOf, PunctualError } from '../core/errors.js';
 import { nodeAddress } from './node-address.js';
 import { type TlsMistake, tlsMistake } from './tls-mistakes.js';
 import {
+  type ByteStream,
   connectionClosed,
   errorFromAnswer,
   type Method,
@@ -148,7 +149,21 @@ export class HttpTransport implements Transport {
   }
 
   /** Asks the current node, once, for an answer that is read while it is being sent. */
-  async stream(path: string, { signal, headers }: StreamOptions = {}): Promise<AsyncIterable<string>> {
+  async stream(path: string, options: StreamOptions = {}): Promise<AsyncIterable<string>> {
+    const { answer, url } = await this.#open(path, options);
+    return this.#pieces(answer.body.setEncoding('utf8'), url, options.signal);
+  }
+
+  /** The same for an answer of bytes. */
+  async read(path: string, options: StreamOptions = {}): Promise<ByteStream> {
+    const { answer, url } = await this.#open(path, options);
+    return this.#pieces(answer.body, url, options.signal);
+  }
+
+  async #open(
+    path: string,
+    { signal, headers }: StreamOptions,
+  ): Promise<{ readonly answer: Dispatcher.ResponseData; readonly url: string }> {
     const index = this.#current;
     const node = this.#nodes[index]!;
     try {
@@ -161,8 +176,8 @@ export class HttpTransport implements Transport {
         bodyTimeout: MAX_SILENCE_MS,
         ...(signal && { signal }),
       });
-      if (answer.statusCode !== 200) await readAnswer(answer, node.url);
-      return this.#pieces(answer, node.url, signal);
+      if (answer.statusCode >= 300) await readAnswer(answer, node.url);
+      return { answer, url: node.url };
     } catch (thrown) {
       const error = this.#streamError(thrown, node.url, signal);
       if (error instanceof PunctualError && error.status === 503) this.#moveOn(index);
@@ -195,13 +210,9 @@ export class HttpTransport implements Transport {
     if (this.#current === from) this.#current = (from + 1) % this.#nodes.length;
   }
 
-  async *#pieces(
-    answer: Dispatcher.ResponseData,
-    url: string,
-    signal: AbortSignal | undefined,
-  ): AsyncIterable<string> {
+  async *#pieces<P>(body: AsyncIterable<P>, url: string, signal: AbortSignal | undefined): AsyncIterable<P> {
     try {
-      for await (const piece of answer.body.setEncoding('utf8')) yield piece as string;
+      yield* body;
     } catch (error) {
       throw this.#streamError(error, url, signal);
     }
@@ -215,7 +226,9 @@ export class HttpTransport implements Transport {
 
   async #ask<T>(node: Node, method: Method, path: string, options: RequestOptions): Promise<T> {
     options.signal?.throwIfAborted();
-    const body = options.bodyText ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+    const { bytes } = options;
+    const json = options.bodyText ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+    const body = bytes?.open() ?? json;
     const limit = new RequestLimit(options.timeoutMs ?? DEFAULT_TIMEOUT_MS, options.signal);
     node.open.add(limit);
     try {
@@ -225,7 +238,8 @@ export class HttpTransport implements Transport {
         headers: {
           // A request with its own credential does not act for the tenant of the key.
           ...(options.headers?.authorization === undefined && this.#identity),
-          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...(json !== undefined && { 'content-type': 'application/json' }),
+          ...(bytes && { 'content-type': 'application/octet-stream', 'content-length': String(bytes.size) }),
           ...options.headers,
         },
         ...(body !== undefined && { body }),

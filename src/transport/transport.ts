@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import {
   type ErrorCode,
   type ExceededQuota,
@@ -15,6 +16,8 @@ export interface RequestOptions {
   readonly body?: unknown;
   /** JSON text to send instead of `body`. */
   readonly bodyText?: string;
+  /** Bytes to send instead, read anew for each try, and how many. */
+  readonly bytes?: { readonly open: () => Readable; readonly size: number };
   readonly signal?: AbortSignal;
   /** How long one try may take; default 30 s. */
   readonly timeoutMs?: number;
@@ -32,7 +35,12 @@ export interface Transport {
   request<T>(method: Method, path: string, options?: RequestOptions): Promise<T>;
   /** Reads an answer while it is being sent, as pieces of text; one that is silent for too long fails. */
   stream?(path: string, options?: StreamOptions): Promise<AsyncIterable<string>>;
+  /** The same as bytes. */
+  read?(path: string, options?: StreamOptions): Promise<ByteStream>;
 }
+
+/** An answer of bytes that is read while it is being sent. */
+export type ByteStream = AsyncIterable<Uint8Array>;
 
 /** How an answer is asked for that is read while it is being sent. */
 export interface StreamOptions {

@@ -1,6 +1,8 @@
 import { parseDuration } from '../core/duration.js';
-import type { AddOptions, WorkerGateway } from '../core/gateway.js';
+import type { AddOptions, JobOutput, WorkerGateway } from '../core/gateway.js';
 import {
+  type ArtifactAnswer,
+  type ArtifactRequest,
   type ClaimAnswer,
   type ClaimRequest,
   type Heartbeat,
@@ -28,6 +30,8 @@ const CLAIM_SLACK_MS = 10_000;
 const REPORT_TIMEOUT_MS = 10_000;
 /** Secrets are read in a few milliseconds, unless there is no leader; the call of the attempt waits for them. */
 const SECRETS_TIMEOUT_MS = 10_000;
+/** What stalls is given up by the node long before. */
+const OUTPUT_TIMEOUT_MS = 30 * 60_000;
 /** Thousands of steps take a while to be stored. */
 const ADD_TIMEOUT_MS = 60_000;
 
@@ -90,12 +94,30 @@ export class HttpWorkerGateway implements WorkerGateway {
     });
   }
 
+  artifact(session: SessionKey, request: ArtifactRequest, signal?: AbortSignal): Promise<ArtifactAnswer> {
+    return this.#post(`${pathOf(session)}/artifact`, request, {
+      ...inShard(session),
+      ...withSignal(signal),
+      timeoutMs: SECRETS_TIMEOUT_MS,
+    });
+  }
+
   progress(jobId: string, token: string | undefined, report: ProgressReport): Promise<void> {
     return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/progress`, report, withToken(token));
   }
 
   log(jobId: string, token: string | undefined, report: LogReport): Promise<void> {
     return this.#post(`/v1/jobs/${encodeURIComponent(jobId)}/logs`, report, withToken(token));
+  }
+
+  output(jobId: string, token: string | undefined, output: JobOutput): Promise<void> {
+    const { fence, name, bytes, size, signal } = output;
+    const { headers } = withToken(token);
+    const path = `/v1/jobs/${encodeURIComponent(jobId)}/outputs/${encodeURIComponent(name)}?fence=${fence}`;
+    return this.#transport.request('PUT', path, {
+      ...{ ...(headers && { headers }), ...withSignal(signal), bytes: { open: () => bytes, size } },
+      ...{ timeoutMs: OUTPUT_TIMEOUT_MS, longPoll: true, retry: false },
+    });
   }
 
   addSteps(

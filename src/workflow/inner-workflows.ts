@@ -3,6 +3,7 @@ import { JsonText } from '../core/json-reader.js';
 import { overQuota } from '../core/quotas.js';
 import { taskNamesOf } from '../core/submission.js';
 import { allStepsInside, parseInner } from '../core/workflow/parse-workflow.js';
+import { resolveArtifacts, resolvedOr } from '../store/artifact-names.js';
 import { holdWorkflow } from '../store/hold-workflow.js';
 import {
   hasGrown,
@@ -106,7 +107,23 @@ export class InnerWorkflows {
     const depth = outer.depth + 1;
     const stored = payload === null ? null : new JsonText(payload, Buffer.byteLength(payload));
     const input = resolved ?? stored;
-    const parsed = await parseInner(graph, { ...leader.config, now, tasks, depth }, { input });
+    const unresolved = await parseInner(graph, { ...leader.config, now, tasks, depth }, { input });
+    const artifacts = await resolveArtifacts(
+      leader.hot,
+      unresolved.steps.map(({ definition }) => ({ tenant, definition })),
+      now,
+      leader.config.artifactTimeout,
+    );
+    const parsed =
+      artifacts.size === 0
+        ? unresolved
+        : {
+            ...unresolved,
+            steps: unresolved.steps.map((step) => ({
+              ...step,
+              definition: resolvedOr(artifacts, step.definition),
+            })),
+          };
     // The task of a step may name another queue than when the outer workflow was submitted.
     const reach = reachWith(outer, parsed.steps);
     const family = hasGrown(outer, reach) ? await readFamily(leader.hot, outer.id) : [];

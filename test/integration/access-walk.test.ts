@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ROUTES } from '../../src/api/routes.js';
 import { KEY_SCOPES, type KeyScope, type NewKeyView } from '../../src/core/access.js';
+import type { ArtifactView } from '../../src/core/artifact.js';
 import type { Job } from '../../src/core/job.js';
 import type { NewSigningSecret } from '../../src/core/secret.js';
 import { makeMasterKey } from '../../src/core/secret-box.js';
@@ -49,6 +50,7 @@ interface Things {
   readonly queue: string;
   readonly schedule: string;
   readonly task: string;
+  readonly artifact: string;
   readonly secret: string;
   readonly signingSecret: string;
   readonly workflow: string;
@@ -131,6 +133,8 @@ async function populate(tenant: Tenant): Promise<Things> {
   const secret = `secret-of-${tenant}`;
   const value = { value: 'v', origins: ['https://a.example'] };
   await node.get('PUT', `/v1/secrets/${secret}`, { tenant, body: value });
+  const announced = { name: `program-of-${tenant}`, version: '1', size: 10, sha256: 'a'.repeat(64) };
+  const artifact = await node.get<ArtifactView>('POST', '/v1/artifacts', { tenant, body: announced });
   const signing = await node.get<NewSigningSecret>('POST', '/v1/signing-secrets', { tenant });
   await node.get('POST', '/v1/tenants', { body: { id: tenant } });
   const queue = `queue-of-${tenant}`;
@@ -141,6 +145,7 @@ async function populate(tenant: Tenant): Promise<Things> {
     queue,
     schedule,
     task,
+    artifact: artifact.id,
     secret,
     signingSecret: signing.id,
     tenant,
@@ -151,7 +156,7 @@ async function populate(tenant: Tenant): Promise<Things> {
 /** The path of a route about something of a tenant; null if the route is about nothing that tenants have. */
 function pathAbout({ path }: Called, of: Things): string | null {
   const noun = path.split('/')[2];
-  const kept = { secrets: of.secret, 'signing-secrets': of.signingSecret };
+  const kept = { secrets: of.secret, 'signing-secrets': of.signingSecret, artifacts: of.artifact };
   const named = { ...kept, queues: of.queue, schedules: of.schedule, tasks: of.task, tenants: of.tenant };
   const thing = { workflows: of.workflow, jobs: of.job, workers: of.worker, keys: of.key, ...named }[noun!];
   return thing !== undefined && /\{(id|name)\}/.test(path) ? path.replace(/\{\w+\}/, thing) : null;
@@ -164,6 +169,7 @@ const NOBODYS: Things = {
   queue: 'queue-of-nobody',
   schedule: 'schedule-of-nobody',
   task: 'definition-of-nobody',
+  artifact: '0198c0de-0000-7000-8000-00000000beef',
   secret: 'secret-of-nobody',
   signingSecret: '0198c0de-0000-7000-8000-00000000beef',
   workflow: '0198c0de-0000-7000-8000-00000000beef',
@@ -293,6 +299,7 @@ const BODIES: Record<string, unknown> = {
   claimJobs: { max: 1, wait: '0s' },
   reportResults: { results: [] },
   resolveSecrets: { jobId: '0198c0de-0000-7000-8000-00000000cafe', fence: 1, token: 'none', names: [] },
+  resolveArtifact: { jobId: '0198c0de-0000-7000-8000-00000000cafe', fence: 1, token: 'none' },
   putSecret: { value: 'v', origins: ['https://a.example'] },
   changeJob: { priority: 3 },
   completeAttempt: { fence: 1 },
@@ -368,6 +375,7 @@ describe.each([
   it('is still there afterwards', async () => {
     const theirs = things.get(other)!;
     const ask = { tenant: other };
+    expect((await node.ask('GET', `/v1/artifacts/${theirs.artifact}`, ask)).status).toBe(200);
     expect((await node.get<Job>('GET', `/v1/jobs/${theirs.job}`, ask)).state).toBe('pending');
     expect((await node.ask('GET', `/v1/keys/${theirs.key}`, ask)).status).toBe(200);
     expect((await node.ask('GET', `/v1/schedules/${theirs.schedule}`, ask)).status).toBe(200);

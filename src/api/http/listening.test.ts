@@ -13,8 +13,11 @@ afterEach(async () => {
   await Promise.all(cleanups.splice(0).map((cleanup) => cleanup()));
 });
 
-async function listen(tune: (server: ReturnType<typeof testServer>['server']) => void = () => undefined) {
-  const parts = testServer();
+async function listen(
+  tune: (server: ReturnType<typeof testServer>['server']) => void = () => undefined,
+  options: Parameters<typeof testServer>[2] = {},
+) {
+  const parts = testServer({}, {}, options);
   tune(parts.server);
   await parts.server.listen({ port: 0, host: '127.0.0.1' });
   const agent = new Agent({ keepAliveTimeout: 60_000 });
@@ -143,9 +146,16 @@ describe('a request that is not one', () => {
   it('is given up when it does not arrive in time', async () => {
     const { port } = await listen(({ server }) => {
       server.headersTimeout = 50;
-      server.requestTimeout = 100;
     });
     const said = await raw(port, 'GET /livez HTTP/1.1\r\nhost: a\r\n');
+    expect(said).toMatch(/^HTTP\/1.1 408 /);
+    expect(said).toContain('REQUEST_TIMED_OUT');
+  });
+
+  it('is given up when its body does not arrive in time', async () => {
+    const { port } = await listen(undefined, { bodyTimeoutMs: 50 });
+    const head = `POST /v1/jobs HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${OPERATOR_KEY}\r\n`;
+    const said = await raw(port, `${head}content-type: application/json\r\ncontent-length: 100\r\n\r\n{`);
     expect(said).toMatch(/^HTTP\/1.1 408 /);
     expect(said).toContain('REQUEST_TIMED_OUT');
   });

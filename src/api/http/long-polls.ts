@@ -25,7 +25,7 @@ export class LongPolls {
   ) {
     const room = () => new TenantRoom(mostWaits);
     const events = new TenantRoom(Math.min(mostWaits, MOST_LISTENERS));
-    this.rooms = { results: room(), work: room(), nodes: room(), events };
+    this.rooms = { results: room(), work: room(), nodes: room(), bytes: room(), events };
   }
 
   /** Runs a call that may wait; its signal aborts when the client leaves or the server closes. */

@@ -24,6 +24,8 @@ export interface HttpServerOptions {
   /** Calls back when the key of a waiting caller is not valid any more; answers with what ends the watch. */
   readonly watch?: WatchKey;
   readonly limits: HttpLimits;
+  /** The time within which the body of a request must arrive, but for uploads; default a minute. */
+  readonly bodyTimeoutMs?: number;
   /** Where a request comes from; default the other end of its connection. */
   readonly clientAddress?: (request: FastifyRequest) => string | null;
   /** Takes note of a request of a key; throws if the key makes too many. */

@@ -34,10 +34,12 @@ export function acceptBodies(server: FastifyInstance, limits: HttpLimits): void 
 }
 
 /** Refuses a stream of the wrong type or size before it is read. */
-export function refuseOtherStreams({ type, maxBytes }: StreamBody<unknown>): onRequestHookHandler {
+export function refuseOtherStreams({ type, takesAny, maxBytes }: StreamBody<unknown>): onRequestHookHandler {
   return (request, _reply, done) => {
-    if (request.mediaType !== type) done(unsupported(`Send the body as ${type}.`));
-    else if (Number(request.headers['content-length']) > maxBytes) done(tooLarge(maxBytes));
+    // What is a file to this route must not be read as JSON because that is what it holds.
+    if (takesAny) request.headers['content-type'] = type;
+    else if (request.mediaType !== type) return done(unsupported(`Send the body as ${type}.`));
+    if (Number(request.headers['content-length']) > maxBytes) done(tooLarge(maxBytes));
     else done();
   };
 }

@@ -38,7 +38,7 @@ export const OTHER_ID = '01890a5d-ac96-774b-bcce-b302099a8058';
 /** What submissions and schedules are parsed with. */
 const CONTEXT = {
   ...{ now: 0, createdAt: 0, maxPayload: Number.MAX_SAFE_INTEGER, maxDepth: 16 },
-  ...{ jobTimeout: 60_000, maxJobTimeout: 3_600_000 },
+  ...{ jobTimeout: 60_000, maxJobTimeout: 3_600_000, allowCommands: false },
 };
 
 /** Checks what a preview asks for, like the real one. */
@@ -82,6 +82,7 @@ export interface Recording {
 export function testServer(
   limits: Partial<HttpLimits> = {},
   others: Readonly<Record<string, Answering>> = {},
+  options: Partial<HttpServerOptions> = {},
 ) {
   const recording = recordingRoutes(others);
   const logged: object[] = [];
@@ -96,6 +97,7 @@ export function testServer(
       ...limits,
     },
     log: { error: (fields) => logged.push(fields) },
+    ...options,
   });
   const call = (
     method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE' | 'HEAD',

@@ -38,7 +38,8 @@ function isServed(request: FastifyRequest, origin: string | undefined): boolean 
   return from.origin === served.origin || (from.protocol === 'https:' && from.host === hostOf(request));
 }
 
-function servedOrigin(request: FastifyRequest): URL | null {
+/** The address by which a client reaches this node; null if the header `host` is none. */
+export function servedOrigin(request: FastifyRequest): URL | null {
   const isTls = (request.raw.socket as Partial<TLSSocket>).encrypted === true;
   return parse(`${isTls ? 'https' : 'http'}://${hostOf(request)}`);
 }

@@ -25,7 +25,7 @@ import type { LongPolls } from './long-polls.js';
 import type { HttpLog } from './options.js';
 import { queryReader } from './query.js';
 import { refuseOtherStreams } from './request-body.js';
-import { isSecure } from './same-origin.js';
+import { isSecure, servedOrigin } from './same-origin.js';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -167,6 +167,19 @@ class HttpCall implements Call {
 
   get isSecure(): boolean {
     return isSecure(this.request);
+  }
+
+  get origin(): string {
+    return servedOrigin(this.request)?.origin ?? '';
+  }
+
+  get range(): string | null {
+    return this.request.headers.range ?? null;
+  }
+
+  get contentLength(): number | null {
+    const { 'content-length': length } = this.request.headers;
+    return length === undefined ? null : Number(length);
   }
 
   get accept(): string {

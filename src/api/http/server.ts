@@ -7,6 +7,7 @@ import { Idempotency } from '../idempotency.js';
 import { encodeJson } from '../json-text.js';
 import { requireCredentials } from './access.js';
 import { apiDocument } from './api-document.js';
+import { limitBodyTime } from './body-time.js';
 import { limitConnections } from './connections.js';
 import { Dashboard, withoutPrefix } from './dashboard.js';
 import { Forwarding } from './forwarding.js';
@@ -29,8 +30,8 @@ declare module 'fastify' {
   }
 }
 
-/** The time within which a whole request must arrive. */
-const REQUEST_TIMEOUT_MS = 60_000;
+/** The time within which the body of a request must arrive. */
+const BODY_TIMEOUT_MS = 60_000;
 const HEADERS_TIMEOUT_MS = 15_000;
 /** How often these times are checked; Node's default of half a minute would double the shorter one. */
 const TIMEOUT_CHECK_MS = 1_000;
@@ -113,6 +114,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     if (closing.yes) reply.header('connection', 'close');
     done();
   });
+  limitBodyTime(server, options.bodyTimeoutMs ?? BODY_TIMEOUT_MS);
   limitConnections(server, options.limits.maxConnections);
   requireCredentials(
     server,
@@ -162,7 +164,6 @@ function bareServer({ log, certificate, onRefused, basePath = '' }: HttpServerOp
     : { http: settings };
   const server = fastify({
     ...(transport as { http: typeof settings }),
-    requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: IDLE_SOCKET_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },

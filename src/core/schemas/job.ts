@@ -207,6 +207,7 @@ export const Why = Type.Object(
         'parents',
         'event',
         'workflow',
+        'artifact',
         'due-time',
         'hold',
         'cluster-paused',

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { type Duration, parseDuration } from '../duration.js';
-import { MAX_QUOTA } from '../quotas.js';
+import { MAX_QUOTA, maxOfQuota } from '../quotas.js';
 import { MAX_PER_MS, MAX_RATE_COUNT } from '../rate.js';
 import { nullable, page, strict } from './object.js';
 import { line, Name } from './text.js';
@@ -51,6 +51,9 @@ export const QuotaChange = strict(
     queues: Quota,
     submissionsPerSecond: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: MAX_QUOTA }))),
     payloadBytes: Quota,
+    artifactBytes: Type.Optional(
+      nullable(Type.Integer({ minimum: 0, maximum: maxOfQuota('artifactBytes') })),
+    ),
   },
   { title: 'QuotaChange', examples: [{ liveJobs: 10_000, submissionsPerSecond: 500 }] },
 );
@@ -95,6 +98,7 @@ export const Quotas = Type.Object(
     queues: QuotaView('Queues; without it the setting `maxQueues` of the nodes holds.'),
     submissionsPerSecond: QuotaView('Jobs submitted in a second, over all nodes.'),
     payloadBytes: QuotaView('The largest payload, in bytes of JSON.'),
+    artifactBytes: QuotaView('The bytes of all artifacts together.'),
   },
   { title: 'Quotas' },
 );

@@ -1,5 +1,6 @@
 import type { TSchema } from 'typebox';
 import type * as access from '../access.js';
+import type * as artifact from '../artifact.js';
 import type * as audit from '../audit.js';
 import type * as job from '../job.js';
 import type { Quotas } from '../quotas.js';
@@ -9,6 +10,7 @@ import type * as secret from '../secret.js';
 import type * as task from '../task-definition.js';
 import type * as wire from '../wire.js';
 import type * as workflow from '../workflow.js';
+import type * as artifacts from './artifact.js';
 import type * as attempts from './attempt.js';
 import type * as audits from './audit.js';
 import type * as clusters from './cluster.js';
@@ -108,6 +110,8 @@ export type Inputs = AllTrue<
     Same<typeof workers.ClaimRequest, wire.ClaimRequest>,
     Same<typeof workers.ReportRequest, wire.ReportRequest>,
     Same<typeof workers.SecretsRequest, Required<wire.SecretsRequest>>,
+    Same<typeof workers.ArtifactRequest, Required<wire.ArtifactRequest>>,
+    Same<typeof artifacts.ArtifactInput, artifact.ArtifactInput>,
     Same<typeof secrets.SecretInput, secret.SecretInput>,
     Same<typeof secrets.SigningSecretInput, { keepOthersFor?: string }>,
     Same<
@@ -156,6 +160,11 @@ export type Answers = AllTrue<
     Same<typeof workers.ClaimAnswer, wire.ClaimAnswer>,
     Same<typeof workers.ReportAnswer, wire.ReportAnswer>,
     Same<typeof workers.SecretsAnswer, wire.SecretsAnswer>,
+    Same<typeof workers.ArtifactAnswer, wire.ArtifactAnswer>,
+    Same<typeof artifacts.ArtifactView, artifact.ArtifactView>,
+    Same<typeof artifacts.AnnouncedArtifact, artifact.AnnouncedArtifact>,
+    Same<typeof artifacts.ArtifactWithUses, artifact.ArtifactWithUses>,
+    Same<typeof artifacts.ArtifactPage, wire.Page<artifact.ArtifactView>>,
     Same<typeof secrets.SecretPage, wire.Page<secret.SecretView>>,
     Same<typeof secrets.SigningSecretPage, wire.Page<secret.SigningSecretView>>,
     Same<typeof secrets.NewSigningSecret, secret.NewSigningSecret>,

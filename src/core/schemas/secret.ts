@@ -23,7 +23,7 @@ const Origin = Type.Refine(
   Type.String({
     maxLength: 512,
     examples: ['https://api.example.com'],
-    'x-expected': 'an origin such as https://api.example.com, without path, user or *',
+    'x-expected': 'an origin such as https://api.example.com, without path, user or *, or "exec"',
   }),
   (text) => readOrigin(text) !== null,
 );
@@ -35,7 +35,7 @@ export const SecretInput = strict(
     origins: Type.Array(Origin, {
       minItems: 1,
       maxItems: MAX_ORIGINS,
-      description: 'The origins that the value may be sent to.',
+      description: 'The origins that the value may be sent to; `exec` for the environment of programs.',
     }),
   },
   { title: 'SecretInput', examples: [{ value: 'sk_live_…', origins: ['https://api.example.com'] }] },

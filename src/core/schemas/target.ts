@@ -1,33 +1,12 @@
 import Type, { type Static } from 'typebox';
+import { ISOLATIONS } from '../job.js';
 import { strict } from './object.js';
-import { Duration, Json, line, Name, texts } from './text.js';
-
-/**
- * The kinds of targets that exist. A submission with another one is refused, because it would wait for ever. This is
- * the only place that decides; the check in SQL is made from it (`npm run submission-check`).
- */
-export const AVAILABLE_TARGETS: readonly ('handler' | 'http' | 'exec')[] = ['handler', 'http'];
-
-/** Completes "/target/type …" in the error about a target that does not exist yet. */
-export const UNAVAILABLE_TARGET = `is not available yet; there ${
-  AVAILABLE_TARGETS.length === 1 ? 'is' : 'are'
-} only ${AVAILABLE_TARGETS.map((type) => JSON.stringify(type)).join(', ')}`;
-
-/** What the OpenAPI document says about a kind of target. */
-function describe(type: (typeof AVAILABLE_TARGETS)[number]): string {
-  const what = {
-    handler: 'Code in a worker.',
-    http: 'A call to a URL.',
-    exec: 'An uploaded binary or a command.',
-  };
-  if (AVAILABLE_TARGETS.includes(type)) return what[type];
-  return `${what[type]} Not available yet: refused with \`TARGET_UNAVAILABLE\`.`;
-}
+import { Duration, Json, line, Name, passage } from './text.js';
 
 /** Code in a worker. */
 export const HandlerTarget = strict(
   { type: Type.Literal('handler'), name: Name },
-  { title: 'HandlerTarget', description: describe('handler') },
+  { title: 'HandlerTarget', description: 'Code in a worker.' },
 );
 
 const HttpUrl = Type.Refine(
@@ -56,7 +35,11 @@ export const SecretReference = strict(
 const Headers = Type.Unsafe<Record<string, string | Static<typeof SecretReference>>>({
   type: 'object',
   maxProperties: 64,
-  propertyNames: { pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$", 'x-expected': 'the name of a header' },
+  propertyNames: {
+    type: 'string',
+    pattern: "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$",
+    'x-expected': 'the name of a header',
+  },
   additionalProperties: Type.Union([line(8_192, 0), SecretReference]),
 });
 
@@ -80,23 +63,54 @@ export const HttpTarget = strict(
     redirects: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_REDIRECTS })),
     retryStatuses: Type.Optional(Statuses),
   },
-  { title: 'HttpTarget', description: describe('http') },
+  { title: 'HttpTarget', description: 'A call to a URL.' },
 );
+
+/** Most of one petabyte: sizes of files and memories that nobody has are typing mistakes. */
+const Bytes = (minimum: number) => Type.Integer({ minimum, maximum: 2 ** 50 });
+
+/** What a program may use. */
+const Limits = strict(
+  {
+    cpuTime: Type.Optional(Duration),
+    cpus: Type.Optional(Type.Number({ minimum: 0.01, maximum: 1_024 })),
+    memory: Type.Optional(Bytes(2 ** 20)),
+    files: Type.Optional(Type.Integer({ minimum: 8, maximum: 1_048_576 })),
+    processes: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_048_576 })),
+    output: Type.Optional(Bytes(0)),
+    disk: Type.Optional(Bytes(0)),
+  },
+  {
+    title: 'ExecLimits',
+    description:
+      'What a program may use; sizes in bytes. Workers have bounds of their own; the lower one counts.',
+  },
+);
+
+const Environment = Type.Unsafe<Record<string, string | Static<typeof SecretReference>>>({
+  type: 'object',
+  maxProperties: 128,
+  propertyNames: {
+    type: 'string',
+    pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$',
+    'x-expected': 'the name of a variable',
+  },
+  additionalProperties: Type.Union([passage(32_768), SecretReference]),
+});
 
 /** An uploaded binary or a command. */
 export const ExecTarget = strict(
   {
     type: Type.Literal('exec'),
     artifact: Type.Optional(line(256)),
+    artifactTimeout: Type.Optional(Duration),
     command: Type.Optional(line(4_096)),
-    args: Type.Optional(
-      Type.Array(Type.String({ pattern: '^[^\\u0000]*$', 'x-expected': 'text without NUL' }), {
-        maxItems: 256,
-      }),
-    ),
-    env: Type.Optional(texts(128, 32_768)),
+    args: Type.Optional(Type.Array(passage(32_768), { maxItems: 256 })),
+    env: Type.Optional(Environment),
+    limits: Type.Optional(Limits),
+    isolation: Type.Optional(Type.Enum([...ISOLATIONS], { type: 'string' })),
   },
-  { title: 'ExecTarget', description: describe('exec') },
+  { title: 'ExecTarget', description: 'An uploaded binary, or a command where the operator allows it.' },
 );
 
 /** Where the work of a job happens. */

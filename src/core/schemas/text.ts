@@ -89,6 +89,14 @@ export function line(maxLength: number, minLength = 1) {
   });
 }
 
+/** Text of any number of lines, such as an argument of a program. */
+export function passage(maxLength: number) {
+  return Type.String({
+    pattern: `^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f\\ud800-\\udfff]{0,${maxLength}}$`,
+    'x-expected': `text of 0 to ${maxLength} characters without control characters other than tabs and line ends`,
+  });
+}
+
 /**
  * What a handler says about itself: messages, stacks, log lines. Any text is taken, because refusing a report
  * for a character in it would hold back the results that travel with it; it is stored as JSON, which can hold

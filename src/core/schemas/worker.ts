@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { ARTIFACT_KINDS } from '../artifact.js';
 import { MAX_SECRETS_OF_CALL } from '../secret.js';
 import { ALL_QUEUES } from '../wire.js';
 import { AttemptResult } from './attempt.js';
@@ -183,6 +184,27 @@ export const SecretsAnswer = Type.Object(
     ),
   },
   { title: 'SecretsAnswer' },
+);
+
+/** Asks for the artifact that an attempt runs. */
+export const ArtifactRequest = strict(
+  { jobId: Id, fence: Fence, token: line(12_288) },
+  { title: 'ArtifactRequest' },
+);
+
+/** What a worker is given to run. */
+export const ArtifactAnswer = Type.Object(
+  {
+    id: Type.String(),
+    sha256: Type.String(),
+    size: Type.Integer(),
+    kind: Type.Enum([...ARTIFACT_KINDS], { type: 'string' }),
+    machine: nullable(Type.String({ description: 'The processor that a program is made for.' })),
+    url: Type.String({ description: 'Where the bytes, or a range of them, can be read without a key.' }),
+    headers: Type.Record(Type.String(), Type.String()),
+    expiresAt: Type.String({ format: 'date-time' }),
+  },
+  { title: 'ArtifactAnswer' },
 );
 
 /** A worker as the API shows it. */

@@ -13,7 +13,7 @@ import {
 
 const CONTEXT = {
   ...{ now: 0, maxPayload: 1_000, maxDepth: 16, maxBulkBytes: 10_000_000 },
-  ...{ jobTimeout: 60_000, maxJobTimeout: 60_000 },
+  ...{ jobTimeout: 60_000, maxJobTimeout: 60_000, allowCommands: false },
 };
 
 function json(value: unknown): JsonText {

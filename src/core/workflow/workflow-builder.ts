@@ -2,7 +2,7 @@ import {
   type AnyTaskOrName,
   buildOpenSubmission,
   buildSubmission,
-  isCall,
+  isTarget,
   type TaskOrName,
 } from '../build-submission.js';
 import type { Duration } from '../duration.js';
@@ -304,8 +304,8 @@ class Graph implements WorkflowBuilder, StepSpawner {
 
   /** A call whose body holds results, as it is sent; adds the steps that these come from. */
   #withoutReferences(given: AnyTaskOrName, steps: Set<string>): AnyTaskOrName {
-    if (typeof given !== 'object' || given === null || !isCall(given) || given.body === undefined)
-      return given;
+    if (typeof given !== 'object' || given === null || !isTarget(given)) return given;
+    if (given.type === 'exec' || given.body === undefined) return given;
     const { payload: body, steps: referred } = writeInput(given.body, this);
     for (const step of referred) steps.add(step);
     return { ...given, body };
@@ -418,7 +418,7 @@ class Graph implements WorkflowBuilder, StepSpawner {
 /** What a step is called that has no name of its own. */
 function nameOfCalled(given: AnyTaskOrName): string {
   if (typeof given === 'string') return given;
-  return isCall(given) ? given.type : given.name;
+  return isTarget(given) ? given.type : given.name;
 }
 
 /** Throws the error with pointers that name the step, as the API does. */

@@ -53,6 +53,7 @@ it('a tenant shows its quotas, null where it has none, and takes no quota that i
     queues: null,
     submissionsPerSecond: null,
     payloadBytes: null,
+    artifactBytes: null,
   };
   const made = await node.get<TenantView>('POST', '/v1/tenants', {
     body: { id: 'acme', quotas: { queues: 3, liveJobs: 0 } },

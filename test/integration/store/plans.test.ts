@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseSubmission } from '../../../src/core/submission.js';
 import {
   type Addition,
   addSteps,
@@ -10,7 +11,15 @@ import {
   readStepsBeside,
 } from '../../../src/store/add-steps.js';
 import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
+import { resolveArtifacts } from '../../../src/store/artifact-names.js';
+import { findArtifact, findNewest, findVersion, listArtifacts } from '../../../src/store/artifacts.js';
 import { listChain, listNewest } from '../../../src/store/audit.js';
+import {
+  findArrived,
+  findOverdue,
+  freeArtifactJobs,
+  nextOverdue,
+} from '../../../src/store/awaited-artifacts.js';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import {
   BEFORE_ALL_BATCHES,
@@ -49,12 +58,14 @@ import {
   moveSchedules,
   recordOccurrences,
 } from '../../../src/store/fire-occurrences.js';
+import { type Forgettable, forgetArtifact, isJobThere } from '../../../src/store/forget-artifacts.js';
 import { forgetOld } from '../../../src/store/forget-old.js';
 import { forgetWorkflows } from '../../../src/store/forget-workflows.js';
 import { holdWorkflow, parkSteps, unparkSteps } from '../../../src/store/hold-workflow.js';
 import { findAnswer } from '../../../src/store/idempotency.js';
 import { readFamily, readInnerGraph, shareReach, tieInner } from '../../../src/store/inner-workflows.js';
 import { addLogLines, readLogLines } from '../../../src/store/job-logs.js';
+import { lookAtOutputs } from '../../../src/store/job-outputs.js';
 import { Stride } from '../../../src/store/job-search.js';
 import { keepJobs, readJobsOfDay, readOlderThan } from '../../../src/store/keep-history.js';
 import { findHolders } from '../../../src/store/key-holders.js';
@@ -222,6 +233,12 @@ async function fill(): Promise<void> {
     `INSERT INTO punctual.task_tenants (tenant, version, tasks, bytes) SELECT 't' || n, n, 1, 2 FROM ${numbers(SCHEDULES)}`,
   );
   await shard.pool.query(
+    `INSERT INTO punctual.artifacts (id, tenant, name, version, sha256, size, runnable, state, created_at, created_by, ready_at,
+       expires_at, used_at)
+     SELECT gen_random_uuid(), '${TENANT}', 'a' || n % 100, n::text, n::text, 1, true, 'ready', 0, 'test', n, 0, 0
+     FROM ${numbers(LATER)}`,
+  );
+  await shard.pool.query(
     'INSERT INTO punctual.keys SELECT tenant, key, id FROM punctual.jobs WHERE key IS NOT NULL',
   );
 }
@@ -346,6 +363,13 @@ const NAMED = {
   needs: { target: 'handler', handler: 'greet', labels: {} },
 } as const;
 
+const { definition: RUNS_PROGRAM } = parseSubmission(
+  { target: { type: 'exec', artifact: 'packer' } },
+  { now: 0, maxPayload: 1024, maxDepth: 8, jobTimeout: 1, maxJobTimeout: 1, allowCommands: false },
+);
+const FORGETTABLE = { id: ID, state: 'pending', used_at: 0, expires_at: 0 } as Forgettable;
+const NO_FILTER = { name: null, version: null, job: null, state: null };
+
 const ORIGIN = { tenant: TENANT, origin: 'https://example.com' };
 const CALLED = { ...NAMED, needs: { target: 'http', handler: 'https://example.com', labels: {} } } as const;
 
@@ -365,6 +389,17 @@ const HOT: Readonly<Record<string, Run>> = {
   'find-origin-limits': (db) => findOriginLimits(db, TENANT, 'https://example.com'),
   'limit-origin': (db) => limitOrigin(db, TERM, ORIGIN, { concurrency: 1, rate: null }, 0),
   'unlimit-origin': (db) => unlimitOrigin(db, TERM, TENANT, 'https://example.com'),
+  'resolve-artifacts': (db) =>
+    resolveArtifacts(db, [{ tenant: TENANT, definition: RUNS_PROGRAM }], 0, 0).catch(() => undefined),
+  'find-arrived-artifacts': (db) => findArrived(db, 10, [ID]),
+  'find-overdue-artifacts': (db) => findOverdue(db, 10, [ID], 0),
+  'next-overdue-artifact': (db) => nextOverdue(db),
+  'free-artifact-jobs': (db) => freeArtifactJobs(db, TERM, [ID], 0, 0),
+  'forget-artifact': (db) => forgetArtifact(db, TERM, FORGETTABLE),
+  'find-artifact-version': (db) => findVersion(db, TENANT, 'a', '1'),
+  'find-newest-artifact': (db) => findNewest(db, TENANT, 'a'),
+  'find-job-of-output': (db) => isJobThere(db, TENANT, ID),
+  'look-at-job-outputs': (db) => lookAtOutputs(db, { tenant: TENANT, job: ID, fence: 1, output: 'a' }, false),
   'read-needs': (db) => readNeeds(db, [1]),
   'take-room': (db) => takeRoom(db, TENANT, { live: 1, later: 0 }),
   'add-usage': (db) => addUsage(db, [{ tenant: TENANT, live: 1, later: 0 }]),
@@ -609,6 +644,8 @@ const WALLED: Readonly<Record<string, Run>> = {
   'list-definition-versions': (db) => listVersions(db, TENANT, 'd'),
   'read-workflow-definition': (db) => readDefinition(db, TENANT, 'd'),
   'read-step-ids': (db) => readStepIds(db, TENANT, ID),
+  'find-artifact': (db) => findArtifact(db, TENANT, ID),
+  'list-artifacts': (db) => listArtifacts(db, TENANT, ID, NO_FILTER, PORTION),
   'list-secrets': (db) => listSecrets(db, TENANT, '', PORTION),
   'list-signing-secrets': (db) => listSigningSecrets(db, TENANT, 0),
   'list-tasks': (db) => listTasks(db, TENANT, '', PORTION),

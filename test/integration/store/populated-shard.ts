@@ -26,6 +26,9 @@ export interface Population {
   readonly workflow: string;
   /** A batch that waits, one that runs, one whose members have ended, and one that has failed; each with its one member. */
   readonly batches: Readonly<Record<'waiting' | 'running' | 'over' | 'failed', StoredBatch>>;
+  /** A job whose artifact has arrived, and an artifact that nobody has uploaded. */
+  readonly awaiting: string;
+  readonly unused: string;
   /** The queue and the needs of all of them. */
   readonly queue: number;
   readonly needs: number;
@@ -72,6 +75,7 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
   await shard.pool.query('UPDATE punctual.tenant_usage SET live = 10, later = 10');
   await populateSchedules(shard, term, now);
   const workflow = await populateWorkflow(shard, now);
+  const artifacts = await populateArtifacts(shard, now);
   const batches = await populateBatches(shard, term, failed!, now);
   const { queue, needs } = (await readWaiting(shard.hot, [waiting!]))[0]!;
   const names = { queue, needs };
@@ -87,9 +91,28 @@ export async function populate(shard: TestShard, term: TermKey): Promise<Populat
     failedAt: ended.rows[0].at,
     ...names,
     ...workflow,
+    ...artifacts,
     batches,
     now,
   };
+}
+
+async function populateArtifacts(
+  shard: TestShard,
+  now: number,
+): Promise<Pick<Population, 'awaiting' | 'unused'>> {
+  const awaiting = await shard.submit({}, { admitAt: now + 3_600_000 });
+  const [arrived, unused] = [uuidv7(now), uuidv7(now)];
+  await shard.pool.query(
+    `INSERT INTO punctual.artifacts (id, tenant, sha256, size, runnable, state, created_at, created_by, expires_at, used_at)
+     VALUES ($1, $3, 'a', 1, true, 'ready', 0, 'test', 1, 0), ($2, $3, 'b', 1, true, 'pending', 0, 'test', 1, 0)`,
+    [arrived, unused, TENANT],
+  );
+  await shard.pool.query(
+    'UPDATE punctual.later SET blocked = true, artifact = $2, artifact_by = $3 WHERE id = $1',
+    [awaiting, arrived, now + 3_600_000],
+  );
+  return { awaiting, unused };
 }
 
 async function populateBatches(

@@ -13,7 +13,13 @@ let database: ClonedDatabase;
 let client: pg.Client;
 
 const NOW = Date.UTC(2026, 0, 1);
-const LIMITS = { maxPayload: 600, jobTimeout: 60_000, maxJobTimeout: 3_600_000, maxDepth: 64 };
+const LIMITS = {
+  maxPayload: 600,
+  jobTimeout: 60_000,
+  maxJobTimeout: 3_600_000,
+  maxDepth: 64,
+  allowCommands: true,
+};
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -68,8 +74,8 @@ function refusalInNode(text: string): PunctualError | null {
 /** What SQL does not look at: the inside of URLs, references to secrets in bodies, and the sizes of targets. */
 function isLeftToNode(text: string): boolean {
   const pointers = refusalInNode(text)?.errors.map(({ pointer }) => pointer) ?? [];
-  const isCall = JSON.parse(text).target?.type === 'http';
-  return isCall && pointers.every((each) => /^\/target(\/url|\/body\b.*)?$/.test(each));
+  const isLarge = ['http', 'exec'].includes(JSON.parse(text).target?.type);
+  return isLarge && pointers.every((each) => /^\/target(\/url|\/body\b.*)?$/.test(each));
 }
 
 /** Where several things are wrong, the two may name another one first. */
@@ -173,6 +179,57 @@ describe('the database and the nodes', () => {
     const left = urls.filter((url) => inNode(call({ url })) !== null);
     const verdicts = await inSql(left.map((url) => call({ url })));
     expect(left.filter((_, i) => verdicts[i] === null)).toEqual([]);
+  });
+
+  it('agree about programs: arguments, variables, limits and secrets', async () => {
+    const texts = [
+      '',
+      'x',
+      'two\nlines\t',
+      'é🎉',
+      'a\u0001',
+      '\u000b',
+      '\u007f',
+      'x'.repeat(400),
+      5,
+      null,
+      {},
+    ];
+    const env = [
+      ...['A', '_a1', '1A', '', 'A-B', 'LD_PRELOAD', 'LDA', 'PUNCTUAL_X', 'TRACEPARENT', 'x'.repeat(129)].map(
+        (name) => ({ [name]: 'x' }),
+      ),
+      ...texts.map((value) => ({ A: value })),
+      ...[{ $secret: 'a' }, { $secret: 5 }, { $secret: 'a', x: 1 }, { $secret: 'a', prefix: '' }].map(
+        (A) => ({ A }),
+      ),
+      { A: { $secret: 'a', prefix: '🎉' } },
+    ];
+    const limits = [
+      ...[{}, { ram: 5 }, [], 5, { cpuTime: '0s' }, { cpuTime: '1ms' }, { cpuTime: 'x' }],
+      ...['cpus', 'memory', 'files', 'processes', 'output', 'disk'].flatMap((name) =>
+        [-1, 0, 0.5, 1, 8, 1_024, 2 ** 20, 2 ** 50, 2 ** 51, '5', null].map((value) => ({ [name]: value })),
+      ),
+    ];
+    const others = [
+      ...[
+        { artifact: 'a' },
+        { command: undefined },
+        { command: undefined, artifact: 'a@1' },
+        { command: '' },
+      ],
+      ...['none', 'auto', 'required', 'full', 5].map((isolation) => ({ isolation })),
+      ...[[], Array(256).fill(''), Array(257).fill(''), 'x'].map((args) => ({ args })),
+    ];
+    const program = (fields: object) =>
+      JSON.stringify({ target: { type: 'exec', command: 'ls', ...fields } });
+    const { good, bad } = await expectAgreement([
+      ...texts.map((text) => program({ args: [text] })),
+      ...env.map((each) => program({ env: each })),
+      ...limits.map((each) => program({ limits: each })),
+      ...others.map(program),
+    ]);
+    expect([good > 25, bad > 25]).toEqual([true, true]);
   });
 
   it('agree about durations', async () => {
@@ -321,7 +378,8 @@ it('the database refuses with the codes of the API', async () => {
     ['{"target": {"type": "http", "url": "http://a", "method": "GET", "body": 1}}', 'INVALID_REQUEST'],
     ['{"target": {"type": "http", "url": "http://a", "timeout": "0s"}}', 'INVALID_REQUEST'],
     ['{"target": {"type": "http", "url": "http://a", "expect": [99]}}', 'INVALID_REQUEST'],
-    ['{"target": {"type": "exec", "command": "ls"}}', 'TARGET_UNAVAILABLE'],
+    ['{"target": {"type": "exec", "command": "ls"}}', null],
+    ['{"target": {"type": "exec"}}', 'INVALID_REQUEST'],
     ['{"target": {"type": "ftp"}}', 'INVALID_REQUEST'],
     [`{"task": "a", "payload": "${'x'.repeat(600)}"}`, 'PAYLOAD_TOO_LARGE'],
     ['{"task": "a", "timeout": "2h"}', 'INVALID_REQUEST'],

@@ -112,7 +112,13 @@ export class TestShard {
     const now = Date.now();
     const tenant = place.tenant ?? TENANT;
     const task = body.target === undefined ? { task: 'greet' } : {};
-    const limits = { maxPayload: 262_144, maxDepth: 64, jobTimeout: 60_000, maxJobTimeout: 60_000 };
+    const limits = {
+      maxPayload: 262_144,
+      maxDepth: 64,
+      jobTimeout: 60_000,
+      maxJobTimeout: 60_000,
+      allowCommands: false,
+    };
     const submission = parseSubmission({ ...task, ...body }, { now, ...limits });
     const { queue, needs } = submission.definition;
     const [ids] = await this.names.resolve([{ tenant, queue, needs }], now);

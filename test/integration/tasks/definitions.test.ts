@@ -85,7 +85,7 @@ describe('a task', () => {
     [{ name: 'x', runAt: '2026-01-01T00:00:00Z' }, 422, '/runAt'],
     [{ name: 'x', delivery: 'at-most-once', retry: { maxAttempts: 3 } }, 422, '/retry/maxAttempts'],
     [{ name: 'x', payloadSchema: { pattern: '(a+)+$' } }, 422, '/payloadSchema/pattern'],
-    [{ name: 'x', target: { type: 'exec', command: 'true' } }, 422, '/target/type'],
+    [{ name: 'x', target: { type: 'exec', command: 'true' } }, 422, '/target/command'],
   ])('that is wrong is refused: %j', async (body, status, pointer) => {
     expect(await node.ask('POST', '/v1/tasks', { body })).toMatchObject({
       status,

@@ -5,6 +5,7 @@ export const WAITING_WORDS: Readonly<Record<Gate, string>> = {
   parents: 'Wait for other steps',
   event: 'Wait for an event',
   workflow: 'Their workflow is on hold',
+  artifact: 'Wait for an artifact',
   'due-time': 'Not due yet',
   hold: 'On hold',
   'cluster-paused': 'Dispatch is paused',

@@ -13,6 +13,7 @@ export const QUOTA_LABELS: Readonly<Record<keyof Quotas, string>> = {
   queues: 'Queues',
   submissionsPerSecond: 'Submissions a second',
   payloadBytes: 'Bytes of a payload',
+  artifactBytes: 'Bytes of all artifacts',
 };
 
 const QUOTA_NAMES = Object.keys(QUOTA_LABELS) as (keyof Quotas)[];

@@ -1,0 +1,37 @@
+import type { Readable } from 'node:stream';
+import { PunctualError } from '../core/errors.js';
+import { TenantRoom } from './tenant-room.js';
+
+/** Up- and downloads that a node serves at a time: each holds a connection and a file. */
+const MOST = 256;
+
+/** The up- and downloads of artifacts through one node. */
+export class Transfers {
+  private readonly room = new TenantRoom(MOST);
+  private readonly downloads = new Set<Readable>();
+
+  /** Takes room for one transfer; answers with what gives it back. */
+  begin(tenant: string): () => void {
+    if (!this.room.tryTake(tenant)) {
+      const detail =
+        'This node serves as many up- and downloads as it can; ask another one, or try again shortly.';
+      throw new PunctualError('TOO_BUSY', detail, { retryAfter: 1 });
+    }
+    let isOpen = true;
+    return () => {
+      if (isOpen) this.room.giveBack(tenant);
+      isOpen = false;
+    };
+  }
+
+  /** Takes note of bytes that are being sent; a node that stops breaks them off. */
+  serve(bytes: Readable): void {
+    this.downloads.add(bytes);
+    bytes.once('close', () => this.downloads.delete(bytes));
+  }
+
+  /** Breaks all downloads off: their clients ask another node for the rest. */
+  close(): void {
+    for (const bytes of this.downloads) bytes.destroy();
+  }
+}

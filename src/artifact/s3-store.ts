@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { PunctualError } from '../core/errors.js';
+import type { ArtifactStore, Blob, ByteRange, DirectRequest, StoredPart } from './artifact-store.js';
+import { UNSIGNED_PAYLOAD } from './aws-signature.js';
+import { checkedBytes, sizedBytes } from './checked-bytes.js';
+import { type BucketOptions, S3Bucket } from './s3-bucket.js';
+
+/** An object may be written by one request only up to this size. */
+const MOST_BYTES = 5 * 1024 ** 3;
+const PART = /\/part-(\d{1,5})$/;
+
+/**
+ * Artifacts in a bucket. An object appears under its hash when all of it was sent and fits: the bytes are hashed here on their way, a
+ * request that breaks off stores nothing, and the server compares the hash, too. Parts of uploads are objects of their own, which are
+ * sent on as one when all have come.
+ */
+export class S3Store implements ArtifactStore {
+  readonly place: string;
+  private readonly bucket: S3Bucket;
+
+  constructor(
+    options: BucketOptions,
+    /** What all keys begin with; empty, or ending with a slash. */
+    private readonly prefix: string,
+  ) {
+    this.place = `s3://${options.bucket}/${prefix}`;
+    this.bucket = new S3Bucket(options);
+  }
+
+  async probe(): Promise<void> {
+    const key = `${this.prefix}probe-${randomUUID()}`;
+    const bytes = Buffer.from('punctual');
+    await this.bucket.put(key, bytes.length, { stream: Readable.from([bytes]), hash: UNSIGNED_PAYLOAD });
+    const there = await this.bucket.size(key);
+    await this.bucket.remove(key);
+    if (there !== bytes.length)
+      throw new PunctualError(
+        'ARTIFACT_STORE_UNAVAILABLE',
+        `${this.place} does not keep what is stored there.`,
+      );
+  }
+
+  async put(blob: Blob, pieces: AsyncIterable<Buffer>): Promise<void> {
+    mustFit(blob.size);
+    const stream = checkedBytes(blob, pieces);
+    await this.bucket.put(this.keyOf(blob.sha256), blob.size, { stream, hash: blob.sha256 });
+  }
+
+  size(sha256: string): Promise<number | null> {
+    return this.bucket.size(this.keyOf(sha256));
+  }
+
+  open(sha256: string, range?: ByteRange): Promise<Readable | null> {
+    return this.bucket.get(this.keyOf(sha256), range);
+  }
+
+  remove(sha256: string): Promise<void> {
+    return this.bucket.remove(this.keyOf(sha256));
+  }
+
+  async putPart(upload: string, { number, size }: StoredPart, pieces: AsyncIterable<Buffer>): Promise<void> {
+    const stream = sizedBytes(size, pieces);
+    const key = `${this.folderOf(upload)}part-${number}`;
+    await this.bucket.put(key, size, { stream, hash: UNSIGNED_PAYLOAD });
+  }
+
+  async parts(upload: string): Promise<StoredPart[]> {
+    const objects = await this.bucket.list(this.folderOf(upload));
+    return objects
+      .flatMap(({ key, size }) => {
+        const number = Number(PART.exec(key)?.[1] ?? 0);
+        return number > 0 ? [{ number, size }] : [];
+      })
+      .sort((a, b) => a.number - b.number);
+  }
+
+  async complete(upload: string, blob: Blob): Promise<void> {
+    mustFit(blob.size);
+    const parts = await this.parts(upload);
+    try {
+      await this.put(blob, this.readUpload(upload, parts));
+    } catch (error) {
+      // What cannot be stored at the moment may be tried again with the same parts.
+      if (!(error instanceof PunctualError) || error.code === 'ARTIFACT_STORE_UNAVAILABLE') throw error;
+      await this.abandon(upload);
+      throw error;
+    }
+    await this.abandon(upload);
+  }
+
+  async abandon(upload: string): Promise<void> {
+    for (const { key } of await this.bucket.list(this.folderOf(upload))) await this.bucket.remove(key);
+  }
+
+  /** A request that breaks off leaves nothing in a bucket. */
+  async sweep(): Promise<void> {}
+
+  directUpload(upload: string, { size }: Blob, validForMs: number): Promise<DirectRequest> {
+    const headers = { 'content-length': String(size) };
+    const url = this.bucket.address('PUT', this.wholeOf(upload), headers, validForMs);
+    return Promise.resolve({ url, method: 'PUT', headers });
+  }
+
+  directDownload(sha256: string, validForMs: number): Promise<DirectRequest> {
+    const url = this.bucket.address('GET', this.keyOf(sha256), {}, validForMs);
+    return Promise.resolve({ url, method: 'GET', headers: {} });
+  }
+
+  /** The bytes of the parts in their order, or what was uploaded straight into the bucket. */
+  private async *readUpload(upload: string, parts: readonly StoredPart[]): AsyncGenerator<Buffer> {
+    const keys =
+      parts.length > 0
+        ? parts.map(({ number }) => `${this.folderOf(upload)}part-${number}`)
+        : [this.wholeOf(upload)];
+    for (const key of keys) {
+      const bytes = await this.bucket.get(key);
+      if (bytes === null)
+        throw new PunctualError('UPLOAD_INCOMPLETE', 'The bytes of the upload have not arrived.');
+      yield* bytes as AsyncIterable<Buffer>;
+    }
+  }
+
+  private keyOf(sha256: string): string {
+    return `${this.prefix}blobs/${sha256.slice(0, 2)}/${sha256}`;
+  }
+
+  private folderOf(upload: string): string {
+    return `${this.prefix}uploads/${upload}/`;
+  }
+
+  private wholeOf(upload: string): string {
+    return `${this.folderOf(upload)}whole`;
+  }
+}
+
+function mustFit(size: number): void {
+  if (size > MOST_BYTES)
+    throw new PunctualError('ARTIFACT_TOO_LARGE', `A bucket takes artifacts of at most ${MOST_BYTES} bytes.`);
+}

@@ -1,0 +1,151 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { runCli } from '../../../src/cli/program.js';
+import { PART_BYTES } from '../../../src/core/artifact.js';
+import { cliUnderTest, type ShellOptions } from '../../cli-under-test.js';
+import { TestNode, TestTenant } from '../../node-for-tests.js';
+import { handMadeElf } from '../../programs/hand-made-elf.js';
+import { temporaryFolder } from '../../temporary-folder.js';
+import { announce, push, send, sha256 } from './artifact-for-tests.js';
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+async function newFolder(): Promise<string> {
+  const folder = await temporaryFolder();
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function punctual(args: readonly string[], options: ShellOptions = {}) {
+  const environment = { PUNCTUAL_URL: node.url, PUNCTUAL_API_KEY: node.apiKey };
+  const shell = cliUnderTest({ ...options, environment });
+  const code = await runCli(args, shell.cli);
+  return { code, stdout: shell.stdout(), stderr: shell.stderr() };
+}
+
+const newElf = () => Buffer.concat([handMadeElf('x64', 0), randomBytes(16)]);
+
+it('a program is pushed, listed, shown, pulled and deleted by its name', async () => {
+  const folder = await newFolder();
+  const elf = newElf();
+  await writeFile(join(folder, 'packer'), elf);
+  const named = ['--name', 'packer', '--version', '1.4.0', '--tenant', 'cli'];
+  const pushed = await punctual(['artifact', 'push', 'packer', ...named], { folder });
+  expect(pushed).toMatchObject({ code: 0, stdout: expect.stringContaining('packer@1.4.0') });
+  expect(pushed.stdout).toContain(sha256(elf));
+  const again = await punctual(['artifact', 'push', 'packer', ...named, '--json'], { folder });
+  expect(JSON.parse(again.stdout)).toMatchObject({ name: 'packer', state: 'ready', kind: 'elf' });
+  const list = await punctual(['artifact', 'list', '--tenant', 'cli']);
+  expect(list.stdout).toMatch(/ARTIFACT .*\n.*packer .* 1\.4\.0 .* ready .* elf/);
+  const user = new TestTenant(node, 'cli');
+  await user.get('POST', '/v1/tasks', {
+    body: { name: 'pack', target: { type: 'exec', artifact: 'packer' } },
+  });
+  const got = await punctual(['artifact', 'get', 'packer', '--tenant', 'cli']);
+  expect(got.stdout).toContain('task pack');
+  const pulled = await punctual(['artifact', 'pull', 'packer@1.4.0', '--output', 'copy', '--tenant', 'cli'], {
+    folder,
+  });
+  expect(pulled).toMatchObject({ code: 0 });
+  expect((await readFile(join(folder, 'copy'))).equals(elf)).toBe(true);
+  expect((await stat(join(folder, 'copy'))).mode & 0o111).not.toBe(0);
+  const refused = await punctual(['artifact', 'delete', 'packer', '--tenant', 'cli']);
+  expect(refused).toMatchObject({ code: 6, stderr: expect.stringContaining('task pack') });
+  await user.get('DELETE', '/v1/tasks/pack');
+  expect((await punctual(['artifact', 'delete', 'packer', '--tenant', 'cli'])).code).toBe(0);
+  expect((await punctual(['artifact', 'get', 'packer', '--tenant', 'cli'])).code).toBe(5);
+});
+
+it('what cannot be pushed says why', async () => {
+  const folder = await newFolder();
+  await writeFile(join(folder, 'text'), 'hello');
+  expect(await punctual(['artifact', 'push', 'nothing'], { folder })).toMatchObject({
+    ...{ code: 2, stderr: expect.stringContaining('nothing cannot be used') },
+  });
+  expect(await punctual(['artifact', 'push', 'text'], { folder })).toMatchObject({
+    ...{ code: 2, stderr: expect.stringContaining('no ELF file') },
+  });
+  expect(await punctual(['artifact', 'push', 'text', '--name', 'a'], { folder })).toMatchObject({ code: 2 });
+  expect(await punctual(['artifact', 'push', 'text', '--data'], { folder })).toMatchObject({
+    ...{ code: 0, stdout: expect.stringContaining('file') },
+  });
+});
+
+it('a large file goes in parts with a bar on a terminal, and goes on where it broke off', async () => {
+  const folder = await newFolder();
+  const size = 4 * PART_BYTES + 1_000;
+  const bytes = Buffer.concat([randomBytes(PART_BYTES), Buffer.alloc(size - PART_BYTES, 7)]);
+  await writeFile(join(folder, 'large'), bytes);
+  const user = new TestTenant(node, 'large');
+  const { body } = await announce(user, bytes, { runnable: false });
+  expect(body).toMatchObject({
+    ...{ parts: { size: PART_BYTES, count: 5, arrived: [] }, mustComplete: true },
+  });
+  const part = (number: number, from: number, to: number) =>
+    send(`${body.uploadUrl}&part=${number}`, Buffer.from(bytes.subarray(from, to)));
+  expect((await part(2, PART_BYTES, 2 * PART_BYTES)).status).toBe(200);
+  expect((await part(5, 4 * PART_BYTES, size)).status).toBe(200);
+  expect(await part(1, 0, 10)).toMatchObject({ status: 422, body: { code: 'ARTIFACT_SIZE' } });
+  expect(await part(6, 0, 10)).toMatchObject({ status: 422, body: { code: 'INVALID_REQUEST' } });
+  const early = await user.ask('POST', `/v1/artifacts/${body.id}/complete`);
+  expect(early).toMatchObject({
+    ...{ status: 409, body: { code: 'UPLOAD_INCOMPLETE', detail: expect.stringContaining('1, 3, 4') } },
+  });
+  const pushed = await punctual(['artifact', 'push', 'large', '--data', '--tenant', 'large'], {
+    ...{ folder, isTTY: true },
+  });
+  expect(pushed).toMatchObject({ code: 0, stdout: expect.stringContaining(body.id) });
+  expect(pushed.stderr).toMatch(/large {2}█+░* {2}\d+% of 64\.0 MiB/);
+  expect(pushed.stderr).toContain('100%');
+  const pulled = await punctual(['artifact', 'pull', body.id, '--output', 'copy', '--tenant', 'large'], {
+    folder,
+  });
+  expect(pulled.code).toBe(0);
+  expect(sha256(await readFile(join(folder, 'copy')))).toBe(sha256(bytes));
+  const left = await readdir(join(node.node.context.artifacts.place, 'uploads')).catch(() => []);
+  expect(left).toEqual([]);
+  await user.get('DELETE', `/v1/artifacts/${body.id}`);
+}, 30_000);
+
+it('the parts of other bytes are refused when they are put together, and nothing is left', async () => {
+  const user = node.newTenant();
+  const bytes = Buffer.alloc(4 * PART_BYTES + 10, 1);
+  const { body } = await announce(user, bytes, { runnable: false });
+  const wrong = Buffer.alloc(PART_BYTES, 2);
+  for (const number of [1, 2, 3, 4])
+    expect((await send(`${body.uploadUrl}&part=${number}`, wrong)).status).toBe(200);
+  expect((await send(`${body.uploadUrl}&part=5`, Buffer.alloc(10))).status).toBe(200);
+  const refused = await user.ask('POST', `/v1/artifacts/${body.id}/complete`);
+  expect(refused).toMatchObject({ status: 422, body: { code: 'ARTIFACT_HASH' } });
+  expect((await announce(user, bytes, { runnable: false })).body.parts!.arrived).toEqual([]);
+}, 30_000);
+
+it('a program uses the same through the SDK, also when it has the bytes in memory', async () => {
+  const folder = await newFolder();
+  const { artifacts } = node.connect('sdk');
+  const elf = newElf();
+  const seen: number[] = [];
+  const view = await artifacts.push(elf, {
+    ...{ name: 'tool', version: '2', onProgress: (sent) => seen.push(sent) },
+  });
+  expect(view).toMatchObject({ state: 'ready', sha256: sha256(elf) });
+  expect(seen.at(-1)).toBe(elf.length);
+  const listed = [];
+  for await (const each of artifacts.list({ name: 'tool' })) listed.push(each);
+  expect(listed).toEqual([view]);
+  await artifacts.pull('tool', join(folder, 'tool'));
+  expect((await readFile(join(folder, 'tool'))).equals(elf)).toBe(true);
+  await artifacts.delete('tool@2');
+  await expect(artifacts.get('tool')).rejects.toMatchObject({ code: 'ARTIFACT_NOT_FOUND' });
+  const other = new TestTenant(node, 'sdk');
+  const json = await push(other, Buffer.from('{"a"'), { runnable: false });
+  expect(await readFile(join(folder, 'tool')).then((bytes) => bytes.length)).toBe(elf.length);
+  await artifacts.pull(json.id, join(folder, 'json'));
+  expect(await readFile(join(folder, 'json'), 'utf8')).toBe('{"a"');
+});

@@ -1,0 +1,194 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openStore } from '../../../src/artifact/open-store.js';
+import type { S3Store } from '../../../src/artifact/s3-store.js';
+import type { ArtifactView } from '../../../src/core/artifact.js';
+import { resolveConfig } from '../../../src/core/config.js';
+import type { ArtifactAnswer } from '../../../src/core/wire.js';
+import { nodeForTest } from '../../node-for-tests.js';
+import { handMadeElf } from '../../programs/hand-made-elf.js';
+import { ProtocolWorker } from '../../protocol-worker.js';
+import { S3Server } from '../../s3-server.js';
+import { announce, push, send } from './artifact-for-tests.js';
+
+let server: S3Server;
+beforeEach(async () => {
+  server = await S3Server.start();
+});
+afterEach(() => server.stop());
+
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+const blobOf = (bytes: Buffer) => ({ sha256: sha256(bytes), size: bytes.length });
+const pieces = (bytes: Buffer) => Readable.from([bytes.subarray(0, 10), bytes.subarray(10)]);
+const read = async (stream: Readable | null) => {
+  const all: Buffer[] = [];
+  for await (const piece of stream!) all.push(piece as Buffer);
+  return Buffer.concat(all);
+};
+
+function storeAt(change: Record<string, string> = {}): S3Store {
+  const { config } = resolveConfig({ ...server.settings(), ...change }, {}, () => '');
+  return openStore(config) as S3Store;
+}
+
+const keys = () => [...server.objects.keys()];
+
+describe('a bucket', () => {
+  it('keeps bytes under their hash, with requests whose signatures a server of its own checks', async () => {
+    const store = storeAt();
+    await store.probe();
+    expect(keys()).toEqual([]);
+    const bytes = randomBytes(100_000);
+    const { sha256: hash } = blobOf(bytes);
+    expect(await store.size(hash)).toBeNull();
+    expect(await store.open(hash)).toBeNull();
+    await store.put(blobOf(bytes), pieces(bytes));
+    expect(keys()).toEqual([`some/prefix/blobs/${hash.slice(0, 2)}/${hash}`]);
+    expect(await store.size(hash)).toBe(100_000);
+    expect((await read(await store.open(hash))).equals(bytes)).toBe(true);
+    expect((await read(await store.open(hash, { start: 5, end: 9 }))).equals(bytes.subarray(5, 9))).toBe(
+      true,
+    );
+    await store.remove(hash);
+    await store.remove(hash);
+    expect(keys()).toEqual([]);
+  });
+
+  it('stores nothing of other, more or fewer bytes, and nothing of what breaks off', async () => {
+    const store = storeAt();
+    const bytes = randomBytes(1_000);
+    const blob = blobOf(bytes);
+    const other = { ...blob, sha256: sha256(Buffer.from('x')) };
+    await expect(store.put(other, pieces(bytes))).rejects.toMatchObject({ code: 'ARTIFACT_HASH' });
+    const more = store.put({ ...blob, size: 999 }, pieces(bytes));
+    await expect(more).rejects.toMatchObject({ code: 'ARTIFACT_SIZE' });
+    const fewer = store.put({ ...blob, size: 1_001 }, pieces(bytes));
+    await expect(fewer).rejects.toMatchObject({ code: 'ARTIFACT_SIZE' });
+    async function* broken(): AsyncGenerator<Buffer> {
+      yield bytes.subarray(0, 500);
+      throw new Error('the client left');
+    }
+    await expect(store.put(blob, broken())).rejects.toThrow('the client left');
+    expect(keys()).toEqual([]);
+  });
+
+  it('puts parts together, and forgets them', async () => {
+    const store = storeAt();
+    const bytes = randomBytes(3_000);
+    for (const [number, from] of [
+      [2, 1_000],
+      [1, 0],
+      [3, 2_000],
+    ] as const)
+      await store.putPart('u', { number, size: 1_000 }, pieces(bytes.subarray(from, from + 1_000)));
+    expect((await store.parts('u')).map(({ number }) => number)).toEqual([1, 2, 3]);
+    const wrong = { ...blobOf(bytes), sha256: sha256(Buffer.from('x')) };
+    await store.complete('u', blobOf(bytes));
+    expect((await read(await store.open(sha256(bytes)))).equals(bytes)).toBe(true);
+    expect(keys()).toHaveLength(1);
+    await store.putPart('v', { number: 1, size: 3_000 }, pieces(bytes));
+    await expect(store.complete('v', wrong)).rejects.toMatchObject({ code: 'ARTIFACT_HASH' });
+    expect(keys()).toHaveLength(1);
+  });
+
+  it('is asked again while it is busy, and says clearly what is wrong with it', async () => {
+    const store = storeAt();
+    server.failures.push(503, 500);
+    expect(await store.size(sha256(Buffer.from('x')))).toBeNull();
+    server.failures.push(503, 503, 503, 503);
+    await expect(store.parts('u')).rejects.toMatchObject({
+      ...{ code: 'ARTIFACT_STORE_UNAVAILABLE', message: expect.stringContaining('503, SlowDown') },
+    });
+    const bytes = randomBytes(100);
+    server.failures.push(503);
+    // Bytes that are read as they are sent are sent once.
+    await expect(store.put(blobOf(bytes), pieces(bytes))).rejects.toMatchObject({
+      code: 'ARTIFACT_STORE_UNAVAILABLE',
+    });
+    for (const [change, said] of [
+      [{ s3SecretAccessKey: 'wrong' }, 'SignatureDoesNotMatch'],
+      [{ s3AccessKeyId: 'wrong' }, 'InvalidAccessKeyId'],
+      [{ s3Region: 'elsewhere' }, 'AuthorizationHeaderMalformed'],
+      [{ artifactStore: 's3://another' }, 'NoSuchBucket'],
+    ] as const)
+      await expect(storeAt(change).probe()).rejects.toMatchObject({ message: expect.stringContaining(said) });
+    server.isDown = true;
+    await expect(store.probe()).rejects.toMatchObject({
+      ...{ code: 'ARTIFACT_STORE_UNAVAILABLE', message: expect.stringContaining('cannot be reached') },
+    });
+  });
+
+  it.each([
+    ['s3://', /s3:\/\/bucket/],
+    ['s3://UPPER/x', /s3:\/\/bucket/],
+    ['gs://bucket', /s3:\/\/bucket/],
+  ])('is not %s', (artifactStore, message) => {
+    expect(() => storeAt({ artifactStore })).toThrow(message);
+  });
+
+  it('needs a key', () => {
+    expect(() => storeAt({ s3AccessKeyId: '' })).toThrow(/PUNCTUAL_S3_ACCESS_KEY_ID/);
+  });
+});
+
+describe('a node with a bucket', () => {
+  const newElf = () => Buffer.concat([handMadeElf('x64', 0), randomBytes(16)]);
+
+  it('serves uploads, downloads and what attempts ask for from there', async () => {
+    const node = await nodeForTest({ settings: server.settings() });
+    const elf = newElf();
+    const view = await push(node, elf, { name: 'packer', version: '1' });
+    expect(view).toMatchObject({ state: 'ready', kind: 'elf' });
+    const worker = await ProtocolWorker.register(node, { targets: ['exec'] });
+    await node.submit({ target: { type: 'exec', artifact: 'packer@1' } });
+    const { jobId, fence, token } = await worker.claimOne();
+    const answer = await node.get<ArtifactAnswer>('POST', `/v1/workers/${worker.id}/artifact`, {
+      body: { jobId, fence, token },
+    });
+    // Straight from the bucket, without a node in between.
+    expect(answer.url.startsWith(server.endpoint)).toBe(true);
+    const bytes = await fetch(answer.url, { headers: { ...answer.headers, range: 'bytes=1-3' } });
+    expect(await bytes.text()).toBe('ELF');
+    const changed = await fetch(answer.url.replace('Expires=900', 'Expires=901'));
+    expect(changed.status).toBe(403);
+    const left = await fetch(`${node.url}/v1/jobs/${jobId}/outputs/result`, {
+      ...{ method: 'PUT', headers: { authorization: `Bearer ${token}` }, body: 'hello' },
+    });
+    expect(left.status).toBe(201);
+    await worker.succeed({ jobId, fence });
+    const { id } = (await left.json()) as ArtifactView;
+    expect((await node.ask('GET', `/v1/artifacts/${id}/content`)).body).toBe('hello');
+  });
+
+  it('takes bytes straight into the bucket where a client wants that, and checks them then', async () => {
+    const node = await nodeForTest({ settings: server.settings() });
+    const elf = newElf();
+    const { body } = await announce(node, elf, { direct: true });
+    expect(body).toMatchObject({ mustComplete: true, parts: null });
+    expect(body.uploadUrl!.startsWith(server.endpoint)).toBe(true);
+    const complete = () => node.ask('POST', `/v1/artifacts/${body.id}/complete`);
+    expect(await complete()).toMatchObject({ status: 409, body: { code: 'UPLOAD_INCOMPLETE' } });
+    // The client says by itself how many bytes come, and that is signed.
+    expect(body.uploadHeaders).toEqual({ 'content-length': String(elf.length) });
+    const put = (bytes: Buffer) => fetch(body.uploadUrl!, { method: 'PUT', body: Buffer.from(bytes) });
+    expect((await put(Buffer.alloc(elf.length))).status).toBe(200);
+    expect(await complete()).toMatchObject({ status: 422, body: { code: 'ARTIFACT_HASH' } });
+    expect((await put(Buffer.alloc(elf.length + 1))).status).toBe(403);
+    expect((await put(elf)).status).toBe(200);
+    expect(await complete()).toMatchObject({ status: 200, body: { state: 'ready', kind: 'elf' } });
+    expect(keys()).toHaveLength(1);
+  });
+
+  it('says that the bucket is down, and goes on when it is back', async () => {
+    const node = await nodeForTest({ settings: server.settings() });
+    const elf = newElf();
+    const { body } = await announce(node, elf);
+    server.isDown = true;
+    expect(await send(body.uploadUrl!, elf)).toMatchObject({
+      ...{ status: 503, body: { code: 'ARTIFACT_STORE_UNAVAILABLE' } },
+    });
+    server.isDown = false;
+    expect((await send(body.uploadUrl!, elf)).status).toBe(200);
+  });
+});
