@@ -1,4 +1,5 @@
 import type { ArtifactKind } from './artifact.js';
+import type { Execution } from './execution.js';
 import type { JobError, JobState, Labels, ListedJob, Target, TargetType } from './job.js';
 import type { Quotas } from './quotas.js';
 import type { RateView } from './rate.js';
@@ -46,6 +47,8 @@ export interface WorkerRegistration {
   readonly tokens?: boolean;
   /** The id of this worker's previous session, which thereby ends. */
   readonly replaces?: string;
+  /** What the worker runs, to be shown: of this package, its version. */
+  readonly version?: string;
 }
 
 /** A session of a worker: its id, and the shard whose leader knows it. */
@@ -113,7 +116,7 @@ export interface Assignment {
   readonly queue: string;
   readonly target: Target;
   readonly payload: unknown;
-  /** For http targets, the payload as it was submitted, if it holds numbers that JavaScript would not read exactly. */
+  /** For http and exec targets, the payload as it was submitted, if it holds numbers that JavaScript would not read exactly. */
   readonly payloadText?: string;
   readonly attempt: number;
   readonly fence: number;
@@ -125,26 +128,29 @@ export interface Assignment {
   readonly workflow?: string;
   /** The context of the trace that the submission was part of. */
   readonly traceparent?: string;
-  /** When the attempt was due (RFC 3339); only with `traceparent` and for http targets. */
+  /** When the attempt was due (RFC 3339); only with `traceparent` and for http and exec targets. */
   readonly dueAt?: string;
   /**
-   * For the receiver of an http call: opens the routes that report about this attempt and nothing else. The worker's own
-   * token never leaves the worker.
+   * For the receiver of an http call, or a program: opens the routes that report about this attempt and nothing else. The
+   * worker's own token never leaves the worker.
    */
   readonly receiverToken?: string;
-  /** Set only for http targets that must be called at most once. */
+  /** Set only for http and exec targets that must start at most once. */
   readonly delivery?: 'at-most-once';
 }
 
-/** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */
-interface AttemptTimes {
+/** What every result says about its attempt. */
+export interface AttemptFacts {
   /** Whose job it was, from a worker that serves several tenants. */
   readonly tenant?: string;
+  /** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */
   readonly startedAt?: string;
+  /** How it ran a program. */
+  readonly execution?: Execution;
 }
 
 export type AttemptResult = FencedJob &
-  AttemptTimes &
+  AttemptFacts &
   (
     | { readonly outcome: 'succeeded'; readonly result?: unknown }
     | {
@@ -266,6 +272,8 @@ export interface WorkerView {
   /** Whether it serves all tenants. */
   readonly shared: boolean;
   readonly running: number;
+  /** Null if the worker has not said it. */
+  readonly version: string | null;
   readonly registeredAt: string;
   readonly lastSeen: string;
 }
@@ -374,6 +382,16 @@ export interface OriginView {
   /** Calls that run at the same time at most; null is no limit. */
   readonly concurrency: number | null;
   readonly rate: RateView | null;
+  /** Null if the leader has seen no call end. */
+  readonly latency: OriginLatency | null;
+}
+
+/** How long the newest calls to an origin took, answered or not. */
+export interface OriginLatency {
+  /** How many these are, at most a hundred. */
+  readonly calls: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
 }
 
 /** Ready jobs of one queue with the same needs, which no live worker has served for a while. */
@@ -694,6 +712,16 @@ export interface WaitingView {
   readonly running: number;
   /** Whether the leader has all live jobs in memory; else there are more. */
   readonly complete: boolean;
+  /** Jobs that are not live, of more than ten thousand the newest; only where they are asked for. */
+  readonly later?: {
+    readonly held: number;
+    /** Steps that wait for others, for an event or a time, and members of batches that wait. */
+    readonly blocked: number;
+    /** Jobs that are not due for long. */
+    readonly notDue: number;
+    /** Whether all of them were counted. */
+    readonly complete: boolean;
+  };
 }
 
 /** Which jobs to change, and from where to go on. */

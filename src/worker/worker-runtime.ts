@@ -1,5 +1,6 @@
 import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
+import { VERSION } from '../core/version.js';
 import { ONE_ORDER_MS } from '../host/processes.js';
 import { pause } from '../transport/pause.js';
 import { AttemptLedger } from './attempt-ledger.js';
@@ -83,6 +84,8 @@ export class WorkerRuntime {
         options: this.#options,
         urls: network?.options.urls ?? [],
         clock,
+        workerTimeoutMs: () => this.#registration.workerTimeoutMs,
+        onWarning: this.#warn,
       });
     }
     this.#executor = new Executor({
@@ -160,6 +163,7 @@ export class WorkerRuntime {
       this.#log.withoutTasks();
     this.#log.connecting({ queues, slots, tasks });
     try {
+      await Promise.all(this.#runners.map((runner) => runner.prepare?.()));
       await this.#keepResults();
       await this.#publish();
       await this.#registration.register(this.#closing.signal);
@@ -263,7 +267,7 @@ export class WorkerRuntime {
     return new Registration({
       gateway: this.#gateway,
       registration: {
-        ...{ name, queues, slots, targets, tasks, labels },
+        ...{ name, queues, slots, targets, tasks, labels, version: VERSION },
         ...(rate && { rate }),
         ...(shared && { shared }),
       },

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { NewKeyView } from '../../src/core/access.js';
+import { Door } from '../happening.js';
 import { TestNode } from '../node-for-tests.js';
 import { expectAccessible } from './accessibility.js';
 import { signInCode, Visit } from './visit.js';
@@ -41,6 +42,35 @@ it('a session that ends while a window is open can be begun again, and the windo
   await expect
     .poll(async () => (await node.get<{ weight: number }>('GET', '/v1/queues/mail')).weight)
     .toBe(7);
+});
+
+it('a request from before a sign-in says nothing about the session after it', async () => {
+  const { page, context } = await Visit.begin(node, { path: '/queues/mail' });
+  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+  await context.clearCookies();
+  const [refused, goOn] = [new Door(), new Door()];
+  await page.route(
+    '**/v1/queues/mail',
+    async (route) => {
+      const response = await route.fetch();
+      refused.open();
+      await goOn.opened;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  await refused.opened;
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  await page.getByText('Your session has ended').waitFor();
+  await page.getByLabel('Key', { exact: true }).fill(node.apiKey);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect.poll(() => page.getByText('Your session has ended').count()).toBe(0);
+  const late = page.waitForResponse((response) => response.status() === 401);
+  goOn.open();
+  await late;
+  await page.getByRole('button', { name: 'Limits' }).click();
+  await page.getByLabel('Weight').fill('8');
+  expect(await page.getByText('Your session has ended').count()).toBe(0);
 });
 
 it('keys of the page do nothing behind the sign-in', async () => {

@@ -123,8 +123,10 @@ describe('the list', () => {
     await dialog.getByText('2 jobs will be kept from starting.').waitFor();
     await dialog.getByRole('button', { name: 'Hold 2 jobs' }).click();
     await dialog.getByText('Done. Hold: 2 jobs.').waitFor();
-    await dialog.getByRole('button', { name: 'Close' }).last().click();
     await expect.poll(() => rowsOf(page).getByText('on hold').count()).toBe(2);
+    await dialog.getByRole('button', { name: 'Undo' }).click();
+    await page.getByText('Taken back: 2 jobs.').waitFor();
+    await expect.poll(() => rowsOf(page).getByText('on hold').count()).toBe(0);
 
     await page.getByRole('button', { name: 'Change all that fit' }).click();
     expect(await page.getByRole('button', { name: 'Retry …' }).isEnabled()).toBe(true);
@@ -211,7 +213,7 @@ describe('a job', () => {
     const { fence } = await worker.claimOne();
     const { page } = await Visit.begin(node, { path: `/jobs/${id}` });
     const attempts = page.getByRole('region', { name: 'Attempts' });
-    await attempts.getByText('failed').waitFor();
+    await attempts.getByText('failed', { exact: true }).waitFor();
     expect(await attempts.getByRole('img', { name: /backoff .*running/ }).count()).toBe(1);
     await attempts.getByRole('button', { name: 'more about attempt 1' }).click();
     await attempts.getByText('Caused by').waitFor();
@@ -234,7 +236,7 @@ describe('a job', () => {
     await log('the second line');
     await worker.report({ jobId: id, fence, outcome: 'succeeded', result: { answer: 42 } });
     await page.getByRole('region', { name: 'Result' }).first().getByText('42').waitFor();
-    await attempts.getByText('succeeded').waitFor();
+    await attempts.getByText('succeeded', { exact: true }).waitFor();
     await expectAccessible(page);
   });
 

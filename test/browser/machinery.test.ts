@@ -96,6 +96,13 @@ it('an origin is limited, and shown as down until somebody has it called again',
     body: { results: [{ jobId, fence, ...failed }] },
   });
   await row(page, origin).getByText('paused').waitFor();
+  await expect
+    .poll(() =>
+      row(page, origin)
+        .getByRole('cell', { name: /^[\d.]+ m?s$/ })
+        .count(),
+    )
+    .toBe(2);
   await expectAccessible(page);
   await row(page, origin).getByRole('button', { name: 'Call again' }).click();
   await row(page, origin).getByText('up', { exact: true }).waitFor();

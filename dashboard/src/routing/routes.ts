@@ -66,6 +66,10 @@ export const ROUTES: readonly ScreenRoute[] = [
     load: () => import('../screens/schedules/new-schedule-screen.js'),
   },
   {
+    ...{ path: '/schedules/:name/edit', title: 'Edit schedule', scope: 'admin' },
+    load: () => import('../screens/schedules/edit-schedule-screen.js'),
+  },
+  {
     path: '/schedules/:name',
     title: 'Schedule',
     load: () => import('../screens/schedules/schedule-screen.js'),
@@ -83,6 +87,15 @@ export const ROUTES: readonly ScreenRoute[] = [
   {
     ...{ path: '/origins', title: 'HTTP targets', group: 'Machinery', letter: 'o' },
     load: () => import('../screens/origins/origins-screen.js'),
+  },
+  {
+    ...{ path: '/artifacts', title: 'Artifacts', group: 'Machinery', letter: 'f' },
+    load: () => import('../screens/artifacts/artifacts-screen.js'),
+  },
+  {
+    path: '/artifacts/:id',
+    title: 'Artifact',
+    load: () => import('../screens/artifacts/artifact-screen.js'),
   },
   {
     ...{ path: '/cluster', title: 'Cluster', group: 'Machinery', letter: 'c' },

@@ -12,6 +12,7 @@ import {
 } from '../../../src/store/add-steps.js';
 import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { resolveArtifacts } from '../../../src/store/artifact-names.js';
+import { jobsOfArtifact } from '../../../src/store/artifact-uses.js';
 import { findArtifact, findNewest, findVersion, listArtifacts } from '../../../src/store/artifacts.js';
 import { listChain, listNewest } from '../../../src/store/audit.js';
 import {
@@ -46,6 +47,7 @@ import {
   releaseClaims,
   saveProgress,
 } from '../../../src/store/claims.js';
+import { countWaitingLater } from '../../../src/store/count-later.js';
 import { type Pool, type Queryable, withHotPlans } from '../../../src/store/database.js';
 import { deleteEndedJobs } from '../../../src/store/delete-jobs.js';
 import { cancelBatch, endBatch, retryBatch } from '../../../src/store/end-batch.js';
@@ -114,7 +116,6 @@ import {
   readStepIds,
   readSteps,
   readStepsNamed,
-  readStepTimes,
   readWait,
   readWorkflow,
 } from '../../../src/store/read-workflows.js';
@@ -134,6 +135,7 @@ import {
 import { listSecrets, readSealedSecrets, readTarget } from '../../../src/store/secrets.js';
 import { listSigningSecrets, readSealedSigningSecrets } from '../../../src/store/signing-secrets.js';
 import { startBatch, voidBatch } from '../../../src/store/start-batch.js';
+import { readStepAttempts } from '../../../src/store/step-attempts.js';
 import {
   addEvent,
   findEvents,
@@ -391,6 +393,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'unlimit-origin': (db) => unlimitOrigin(db, TERM, TENANT, 'https://example.com'),
   'resolve-artifacts': (db) =>
     resolveArtifacts(db, [{ tenant: TENANT, definition: RUNS_PROGRAM }], 0, 0).catch(() => undefined),
+  'jobs-of-artifact': (db) => jobsOfArtifact(db, TENANT, ID, 10),
   'find-arrived-artifacts': (db) => findArrived(db, 10, [ID]),
   'find-overdue-artifacts': (db) => findOverdue(db, 10, [ID], 0),
   'next-overdue-artifact': (db) => nextOverdue(db),
@@ -494,7 +497,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-unswept': (db) => readUnswept(db, 10),
   'read-workflow': (db) => readWorkflow(db, TENANT, ID),
   'read-steps': (db) => readSteps(db, TENANT, ID, ID, 100),
-  'read-step-times': (db) => readStepTimes(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
+  'read-step-attempts': (db) => readStepAttempts(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
   'read-submitted-steps': (db) => readSubmittedSteps(db, TENANT, ID, ID, 100, 1_000),
   'read-graph': (db) => readGraph(db, TENANT, ID),
   'read-relatives': (db) => readRelatives(db, ID),
@@ -643,6 +646,7 @@ const WALLED: Readonly<Record<string, Run>> = {
   'list-workflow-definitions': (db) => listDefinitions(db, TENANT, '', PORTION),
   'list-definition-versions': (db) => listVersions(db, TENANT, 'd'),
   'read-workflow-definition': (db) => readDefinition(db, TENANT, 'd'),
+  'count-later-of-tenant': (db) => countWaitingLater(db, TENANT),
   'read-step-ids': (db) => readStepIds(db, TENANT, ID),
   'find-artifact': (db) => findArtifact(db, TENANT, ID),
   'list-artifacts': (db) => listArtifacts(db, TENANT, ID, NO_FILTER, PORTION),

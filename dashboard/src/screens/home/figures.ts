@@ -8,6 +8,7 @@ import type {
   WorkerView,
 } from '../../../../src/core/wire.js';
 import { useResource } from '../../api/resource.js';
+import { session } from '../../api/session.js';
 
 /** What Home reads, and when again: mostly because something has happened, and now and then because time passes. */
 
@@ -18,6 +19,14 @@ export const useWaiting = () =>
     events: ['job.*', 'queue.*', 'worker.*', 'leader.elected'],
     atMostEveryMs: SECOND_MS,
     everyMs: 20 * SECOND_MS,
+  });
+
+/** The same with jobs that are not live, which are counted in the database; keys that are restricted to queues are not shown them. */
+export const useLater = () =>
+  useResource<WaitingView>(session.value?.queues === null ? '/v1/waiting?include=later' : null, {
+    events: ['job.changed', 'job.skipped', 'workflow.*', 'batch.*'],
+    atMostEveryMs: 5 * SECOND_MS,
+    everyMs: 30 * SECOND_MS,
   });
 
 /** Counts by the minute for some hours back; what is a thousand minutes is not read every few seconds. */

@@ -4,17 +4,18 @@ import { session } from '../../api/session.js';
 import { countText, durationText, shortCountText } from '../../parts/duration-text.js';
 import { ResourceProblem } from '../../parts/problem-note.js';
 import { addressOf } from '../../routing/root.js';
-import { useCluster, useStats, useWaiting, useWorkers } from './figures.js';
+import { useCluster, useLater, useStats, useWaiting, useWorkers } from './figures.js';
 
 /** The counts that somebody looks at first. */
 export function HomeTiles() {
   const waiting = useWaiting();
+  const later = useLater();
   const stats = useStats('1h');
   return (
     <section class="home-wide" aria-label="Counts">
       <ResourceProblem resource={waiting} />
       <div class="tiles">
-        <LiveTiles waiting={waiting.data.value} />
+        <LiveTiles waiting={waiting.data.value} later={later.data.value?.later} />
         <EndTiles stats={stats.data.value} />
         <WorkersTile />
         <LeaderTile />
@@ -49,7 +50,13 @@ function Tile({ name, path, value, more, tone }: TileProps) {
   );
 }
 
-function LiveTiles({ waiting }: { readonly waiting: WaitingView | undefined }) {
+interface LiveTilesProps {
+  readonly waiting: WaitingView | undefined;
+  /** Jobs that are not live. */
+  readonly later: WaitingView['later'];
+}
+
+function LiveTiles({ waiting, later: far }: LiveTilesProps) {
   const more = waiting && !waiting.complete ? '+' : '';
   const later = waiting?.data.find(({ reason }) => reason === 'due-time')?.jobs ?? 0;
   const all = waiting?.data.reduce((sum, { jobs }) => sum + jobs, 0) ?? 0;
@@ -65,7 +72,18 @@ function LiveTiles({ waiting }: { readonly waiting: WaitingView | undefined }) {
         more="now"
       />
       <Tile name="Ready" path="/jobs?state=pending" value={count(all - later)} more="due, not started" />
-      <Tile name="Due later" path="/jobs?state=pending" value={count(later)} more="within minutes" />
+      <Tile
+        name="Due later"
+        path="/jobs?state=pending"
+        value={
+          waiting && (
+            <span title={countText(later + (far?.notDue ?? 0))}>
+              {shortCountText(later + (far?.notDue ?? 0)) + (far && !far.complete ? '+' : more)}
+            </span>
+          )
+        }
+        more={`${countText(later)}${more} within minutes`}
+      />
       <Tile
         name="Oldest ready"
         value={waiting && (all > later ? durationText(oldest) : 'none')}

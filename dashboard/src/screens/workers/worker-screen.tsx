@@ -39,7 +39,7 @@ export default function WorkerScreen({ params: { id = '' } }: ScreenProps) {
 }
 
 function State({ worker }: { readonly worker: WorkerView }) {
-  const { state, lastSeen, running, slots, registeredAt, rate, shared, tenant, id } = worker;
+  const { state, lastSeen, running, slots, registeredAt, rate, shared, tenant, id, version } = worker;
   return (
     <Facts
       facts={[
@@ -47,6 +47,7 @@ function State({ worker }: { readonly worker: WorkerView }) {
         ['Last sign of life', <Moment key="seen" at={lastSeen} />],
         ['Running', `${countText(running)} of ${countText(slots)} slots`],
         ['Registered', <Moment key="at" at={registeredAt} />],
+        ['Version', version],
         ['Rate of starts', rate === null ? null : rateText(rate)],
         ['Serves', shared ? 'all tenants' : `the tenant ${tenant}`],
         [

@@ -56,6 +56,10 @@ function columnsOf(refresh: () => void): readonly Column<WorkerView>[] {
       ...{ title: 'Last seen', width: '110px', hiddenBelow: 'narrow' },
       render: ({ lastSeen }) => <Moment at={lastSeen} />,
     },
+    {
+      ...{ title: 'Version', width: '80px', hiddenBelow: 'medium' },
+      render: ({ version }) => version ?? '–',
+    },
     { title: 'Queues', hiddenBelow: 'medium', render: ({ queues }) => <Words words={queues} most={3} /> },
     { title: 'Runs', hiddenBelow: 'medium', render: ({ targets }) => targets.join(', ') },
     {
