@@ -860,7 +860,11 @@ SELECT * FROM (
   UNION ALL
   SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
   WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0 AND (strpos(d.jobs::text,
-    $5) > 0 OR strpos(d.jobs::text, $6) > 0)) n
+    $5) > 0 OR strpos(d.jobs::text, $6) > 0)
+  UNION ALL
+  SELECT 'workflow', p.workflow::text, p.inner_graph::text FROM punctual.steps p
+  WHERE p.tenant = $1 AND p.inner_graph IS NOT NULL AND p.outcome IS NULL AND strpos(p.inner_graph::text,
+    '"artifact"') > 0 AND (strpos(p.inner_graph::text, $5) > 0 OR strpos(p.inner_graph::text, $6) > 0)) n
 WHERE (n.kind, n.name) > ($2, $3) ORDER BY n.kind, n.name LIMIT $4;
 
 -- delete-api-key
