@@ -21,7 +21,7 @@ const fail = task('fail', async (_: unknown, ctx) => {
 
 let node: TestNode;
 beforeAll(async () => {
-  node = await TestNode.start({ settings: { workerTimeout: '2d' } });
+  node = await TestNode.start({ settings: { workerTimeout: '2d', allowCommands: true } });
   await node.work([greet, fail], { queues: ['quick'] });
 });
 afterAll(() => node.stop());
@@ -244,8 +244,8 @@ describe('a job', () => {
     const worker = await ProtocolWorker.register(node, {
       ...{ queues: ['programs'], targets: ['exec'], tasks: [] },
     });
-    const target = { type: 'exec', command: '/bin/packer', limits: { memory: 67_108_864 } };
-    const { id } = await node.submit({ target, queue: 'programs', retry: { maxAttempts: 1 } } as never);
+    const target = { type: 'exec', command: '/bin/packer', limits: { memory: 67_108_864 } } as const;
+    const { id } = await node.submit({ target, queue: 'programs', retry: { maxAttempts: 1 } });
     const { fence } = await worker.claimOne();
     const execution = {
       isolation: 'none',
@@ -256,9 +256,9 @@ describe('a job', () => {
         disk: { value: 1_048_576, how: 'absent' },
       },
       ...{ exitCode: 3, stderr: `cannot read ${SCRIPT}`, cut: true },
-    };
+    } as const;
     const error = { message: 'exit 3', code: 'EXIT_STATUS' };
-    await worker.report({ jobId: id, fence, outcome: 'failed', error, execution } as never);
+    await worker.report({ jobId: id, fence, outcome: 'failed', error, execution });
     const { page } = await Visit.begin(node, { path: `/jobs/${id}` });
     await page.getByRole('button', { name: 'more about attempt 1' }).click();
     const ran = page.getByRole('region', { name: 'How attempt 1 ran' });
