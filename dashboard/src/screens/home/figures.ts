@@ -44,10 +44,12 @@ export const useQueues = () =>
     everyMs: 60 * SECOND_MS,
   });
 
+/** For an operator those of all tenants, because shared ones belong to one and serve all. */
 export const useWorkers = () =>
   useResource<Page<WorkerView>>('/v1/workers?limit=1000', {
     events: ['worker.*', 'leader.elected'],
     everyMs: 30 * SECOND_MS,
+    allTenants: session.value?.operator === true,
   });
 
 export const useCluster = () =>
