@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import { Happening } from '../../../test/happening.js';
 
 /** Reading lists and resources, without the components that show them and without a browser. */
 
@@ -76,40 +75,38 @@ it('news about a list take the place of its only page, and change no more than t
 });
 
 it('who asks anew gets what is so after the question, and not what was being read before', async () => {
-  const asked = new Happening<void>();
-  let goOn = () => undefined as unknown;
-  const held = new Promise<void>((resolve) => {
+  let asked = 0;
+  let goOn!: (answer: string) => void;
+  const held = new Promise<string>((resolve) => {
     goOn = resolve;
   });
-  answerTo = async () => {
-    asked.happen();
-    if (asked.all.length > 1) return 'after';
-    await held;
-    return 'before';
+  answerTo = () => {
+    asked += 1;
+    return asked > 1 ? 'after' : held;
   };
   const { get } = await import('./client.js');
   const resource = new resources.SharedResource<string>('/v1/thing', false, get);
   const leave = resource.use({});
-  await asked.times(1);
+  await expect.poll(() => asked).toBe(1);
   const again = [resource.refresh(), resource.refresh()];
-  goOn();
+  goOn('before');
   await Promise.all(again);
-  expect([resource.data.value, asked.all.length]).toEqual(['after', 2]);
+  expect([resource.data.value, asked]).toEqual(['after', 2]);
   leave();
 });
 
 it('what was broken off is read when somebody comes back at once', async () => {
-  const asked = new Happening<void>();
+  let asked = 0;
   answerTo = () => {
-    asked.happen();
-    return asked.all.length === 2 ? new Promise(() => undefined) : asked.all.length;
+    asked += 1;
+    return asked === 2 ? new Promise(() => undefined) : asked;
   };
   const { get } = await import('./client.js');
   const resource = new resources.SharedResource<number>('/v1/other', false, get);
   const leave = resource.use({});
   await expect.poll(() => resource.data.value).toBe(1);
   void resource.refresh();
-  await asked.times(2);
+  await expect.poll(() => asked).toBe(2);
   leave();
   expect(resource.isLoading.value).toBe(false);
   const leaveAgain = resource.use({});
