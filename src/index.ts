@@ -65,6 +65,7 @@ export {
   type StartDefinedOptions,
   type StartOptions,
   WorkflowFailedError,
+  type WorkflowGetOptions,
   WorkflowHandle,
   type WorkflowListOptions,
 } from './client/workflow-handle.js';
@@ -193,6 +194,7 @@ export type {
   RunIf,
   RunningPolicy,
   StepAddition,
+  StepAttempt,
   StoredWorkflowDefinition,
   Workflow,
   WorkflowState,

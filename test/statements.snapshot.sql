@@ -724,6 +724,11 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
   ), answer AS (SELECT count(*) AS changed, CASE WHEN count(*) < cardinality($9::uuid[]) THEN ARRAY(SELECT id FROM
     chosen) END AS ids FROM chosen) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
+-- count-all-later
+SELECT count(*) AS jobs, count(*) FILTER (WHERE l.blocked) AS blocked, count(*) FILTER (WHERE l.held AND NOT
+  l.blocked) AS held
+FROM (SELECT l.held, l.blocked FROM punctual.later l  ORDER BY l.id DESC LIMIT 10000 + 1) l;
+
 -- count-figures-beside
 SELECT coalesce(sum(s.parents), 0) AS edges, coalesce(max(s.place), 0) AS "lastPlace"
 FROM punctual.steps s WHERE s.workflow = $1::uuid;
@@ -746,6 +751,11 @@ SELECT r.examined, r.last, (SELECT count(*) FROM examined e WHERE e.admit_at = r
 FROM reached r LEFT JOIN (
   SELECT e.run_at / 60000 AS minute, count(*) AS count FROM examined e
   WHERE $1::text IS NULL OR e.tenant = $1 GROUP BY 1) c ON true;
+
+-- count-later-of-tenant
+SELECT count(*) AS jobs, count(*) FILTER (WHERE l.blocked) AS blocked, count(*) FILTER (WHERE l.held AND NOT
+  l.blocked) AS held
+FROM (SELECT l.held, l.blocked FROM punctual.later l WHERE l.tenant = $1 ORDER BY l.id DESC LIMIT 10000 + 1) l;
 
 -- count-origins
 SELECT u.tenant, (
@@ -850,7 +860,11 @@ SELECT * FROM (
   UNION ALL
   SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
   WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0 AND (strpos(d.jobs::text,
-    $5) > 0 OR strpos(d.jobs::text, $6) > 0)) n
+    $5) > 0 OR strpos(d.jobs::text, $6) > 0)
+  UNION ALL
+  SELECT 'workflow', p.workflow::text, p.inner_graph::text FROM punctual.steps p
+  WHERE p.tenant = $1 AND p.inner_graph IS NOT NULL AND p.outcome IS NULL AND strpos(p.inner_graph::text,
+    '"artifact"') > 0 AND (strpos(p.inner_graph::text, $5) > 0 OR strpos(p.inner_graph::text, $6) > 0)) n
 WHERE (n.kind, n.name) > ($2, $3) ORDER BY n.kind, n.name LIMIT $4;
 
 -- delete-api-key
@@ -3698,7 +3712,7 @@ array_to_string(ARRAY(
 EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
 EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
 EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake,
-EXISTS (SELECT 1 FROM punctual.later WHERE artifact >= '00000000-0000-0000-0000-000000000000') AS artifacts;
+(SELECT true FROM punctual.later WHERE artifact IS NOT NULL ORDER BY artifact LIMIT 1) IS NOT NULL AS artifacts;
 
 -- make-artifact-gone
 UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL
@@ -4399,6 +4413,39 @@ SELECT s.id, s.bad,
 FROM unnest($1::uuid[]) u(id) JOIN punctual.steps s ON s.id BETWEEN u.id AND u.id
 WHERE s.bad > 0 OR s.inner_workflow IS NOT NULL;
 
+-- read-step-attempts
+SELECT u.id, m.fence, m.at, m.outcome,
+  (SELECT min(coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint)) FROM unnest(m.earlier_attempts) a
+    WHERE coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint) >= u.since) AS first_at,
+  (SELECT json_agg(json_build_array(a -> 'fence', coalesce((a ->> 'startedAt')::bigint, (a ->>
+    'claimedAt')::bigint), a -> 'finishedAt', a -> 'outcome') ORDER BY n)
+    FROM unnest(m.earlier_attempts[greatest(1, cardinality(m.earlier_attempts) - 18):])
+      WITH ORDINALITY e(a, n)
+    WHERE coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint) >= u.since) AS earlier
+FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
+CROSS JOIN LATERAL (
+  SELECT h.fence, coalesce(h.started_at, h.claimed_at) AS at, h.outcome, h.earlier_attempts FROM (SELECT e.id,
+    e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
+    e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
+    e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
+    e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
+    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e
+    UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+    e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+    e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+    e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+    punctual.job_history_kept e) h
+  WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
+  UNION ALL
+  SELECT c.fence, c.at, NULL, j.earlier_attempts FROM punctual.jobs j
+  LEFT JOIN LATERAL (SELECT c.fence, coalesce(c.started_at, c.claimed_at) AS at
+    FROM punctual.claims c WHERE c.job = j.id LIMIT 1) c ON true
+  WHERE u.finished_at IS NULL AND j.id = u.id
+  UNION ALL
+  SELECT NULL, NULL, NULL, l.earlier_attempts FROM punctual.later l WHERE u.finished_at IS NULL AND l.id = u.id
+  LIMIT 1) m;
+
 -- read-step-hold
 SELECT s.parked, w.held FROM punctual.steps s JOIN punctual.workflows w ON w.id BETWEEN s.workflow AND s.workflow
 WHERE s.id = $1::uuid;
@@ -4422,32 +4469,6 @@ SELECT h.result FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e
   e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
   punctual.job_history_kept e) h
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
-
--- read-step-times
-SELECT u.id, coalesce(
-  (SELECT min(coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint)) FROM unnest(m.earlier_attempts) a
-    WHERE coalesce((a ->> 'startedAt')::bigint, (a ->> 'claimedAt')::bigint) >= u.since), m.at) AS at
-FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
-CROSS JOIN LATERAL (
-  SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM (SELECT e.id, e.tenant, e.queue,
-    e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses,
-    e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key,
-    e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule,
-    e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at,
-    e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e UNION ALL SELECT
-    e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
-    e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
-    e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
-    e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history_kept
-    e) h
-  WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
-  UNION ALL
-  SELECT (SELECT coalesce(c.started_at, c.claimed_at) FROM punctual.claims c WHERE c.job = j.id), j.earlier_attempts
-  FROM punctual.jobs j WHERE u.finished_at IS NULL AND j.id = u.id
-  UNION ALL
-  SELECT NULL, l.earlier_attempts FROM punctual.later l WHERE u.finished_at IS NULL AND l.id = u.id
-  LIMIT 1) m;
 
 -- read-steps
 SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s.finished_at, o.finished_at) AS

@@ -3,10 +3,11 @@ import { DEFAULT_QUEUE_LIMITS, type QueueLimits } from '../core/limits.js';
 import { rateOf } from '../core/rate.js';
 import { QueueHistoryQuery, QueueHistoryView, WaitingView } from '../core/schemas/ahead.js';
 import { QueueChange } from '../core/schemas/limits.js';
-import { NamePath, PageQuery, ShortListQuery } from '../core/schemas/query.js';
+import { NamePath, PageQuery, ShortListQuery, WaitingQuery } from '../core/schemas/query.js';
 import { QueuePage, QueueView, UnservedPage } from '../core/schemas/queue.js';
 import type * as wire from '../core/wire.js';
 import { type Unserved, UnservedCursor } from '../dispatch/unserved-jobs.js';
+import { countWaitingLater } from '../store/count-later.js';
 import type { QueueRow } from '../store/names.js';
 import { readQueueMinutes } from '../store/queue-minutes.js';
 import { findQueue, listQueues, rateOfRow } from '../store/queues.js';
@@ -137,15 +138,28 @@ export const queueRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/waiting',
     tag: 'queues',
-    summary: 'What live jobs wait for, by reason, with the queues that have the most of them.',
+    summary:
+      'What live jobs wait for, by reason, with the queues that have the most of them. With `include=later`, also how many jobs are ' +
+      'not live: on hold, blocked, or not due for long.',
     scope: 'read',
+    query: WaitingQuery,
     answers: { 200: WaitingView },
-    run: async ({ node, caller }) => {
+    run: async ({ node, caller, query: { include } }) => {
       const limits = limitsOf(caller) ?? null;
       if (limits?.tasks)
         throw forbidden('A key that is restricted to tasks is not shown what all jobs wait for.');
-      const { waitingJobs } = await node.shardOf(caller.tenant).leader();
-      return waitingJobs.byReason(caller.allTenants ? null : caller.tenant, limits);
+      const shard = node.shardOf(caller.tenant);
+      const tenant = caller.allTenants ? null : caller.tenant;
+      const { waitingJobs } = await shard.leader();
+      const live = await waitingJobs.byReason(tenant, limits);
+      if (include === undefined) return live;
+      if (limits)
+        throw forbidden('A key that is restricted to queues is not shown how many jobs are not live.');
+      const later =
+        tenant === null
+          ? await countWaitingLater(shard.pool, null)
+          : await shard.reads.read(tenant, (db) => countWaitingLater(db, tenant));
+      return { ...live, later };
     },
   }),
   pausing('pause', true, 'Stop handing out jobs of a queue; running ones go on.'),

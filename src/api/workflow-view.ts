@@ -2,13 +2,19 @@ import type { JobState } from '../core/job.js';
 import { addAll } from '../core/long-lists.js';
 import { TimeSlice } from '../core/time-slice.js';
 import { FIRST_UUID, uuidTime } from '../core/uuid.js';
-import { criticalPath as findPath, longestSteps, type TimedStep } from '../core/workflow/critical-path.js';
+import {
+  criticalPath as findPath,
+  longestSteps,
+  readyAt,
+  type TimedStep,
+} from '../core/workflow/critical-path.js';
 import { eventOf, type Waits } from '../core/workflow/waiting.js';
 import type {
   AddedSteps,
   CriticalPath,
   ListedWorkflow,
   RunIf,
+  StepAttempt,
   StepWait,
   WorkflowStepView,
 } from '../core/workflow.js';
@@ -17,16 +23,18 @@ import {
   type NamedStepRow,
   type PlacedStepRow,
   readSteps,
-  readStepTimes,
   type StepRow,
   type WorkflowRow,
 } from '../store/read-workflows.js';
+import { type AttemptTimes, readStepAttempts } from '../store/step-attempts.js';
 import type { NewStep, NewWorkflow } from '../store/submit-workflow.js';
 import { waitsFor } from './job-view.js';
 import { JsonText } from './json-text.js';
 
 /** Steps that one statement reads. */
 const PORTION = 1_000;
+/** Steps whose attempts one statement reads; each is looked up in history. */
+const ATTEMPTS_PORTION = 500;
 /** Steps that are worked on before the time slice is checked again. */
 const LOOK_EVERY = 100;
 /** The most steps of the critical path that are shown. */
@@ -58,11 +66,62 @@ interface ShownStep extends TimedStep {
   readonly waitsFor: StepWait | null;
 }
 
+/** What is large about steps, and shown where it is asked for. */
+export interface StepParts {
+  readonly attempts: boolean;
+}
+
 /** Reads the steps of a workflow and writes it. Both go in portions, so that ten thousand steps hold up nobody. */
-export async function viewOfStored(db: Queryable, row: WorkflowRow, now: number): Promise<WorkflowText> {
+export async function viewOfStored(
+  db: Queryable,
+  row: WorkflowRow,
+  now: number,
+  { attempts }: StepParts = { attempts: false },
+): Promise<WorkflowText> {
   const steps = await readShown(db, row);
   const path = await pathOf(db, row, steps, now);
-  return write(listedWorkflow(row), steps, path);
+  return write(listedWorkflow(row), steps, path, attempts ? await timesOf(db, row, steps, now) : undefined);
+}
+
+/** What a step says about its attempts. */
+type StepTimes = Required<Pick<WorkflowStepView, 'readyAt' | 'attempts'>>;
+
+/** Since when steps could run, and when they did, in the order of the steps. */
+async function timesOf(
+  db: Queryable,
+  { tenant, created_at }: WorkflowRow,
+  steps: readonly ShownStep[],
+  now: number,
+): Promise<StepTimes[]> {
+  const ready = steps.map(({ finishedAt }, i) => readyAt(steps, i, created_at, finishedAt ?? now));
+  const times: StepTimes[] = [];
+  const slice = new TimeSlice();
+  for (let from = 0; from < steps.length; from += ATTEMPTS_PORTION) {
+    const portion = steps.slice(from, from + ATTEMPTS_PORTION);
+    const asked = portion.map(({ id, finishedAt }, i) => ({
+      id,
+      finishedAt,
+      from: ready[from + i] ?? created_at,
+    }));
+    const found = await readStepAttempts(db, tenant, asked);
+    if (slice.isOver) await slice.next();
+    for (const [i, step] of portion.entries()) {
+      const attempts =
+        step.workflow === null ? found.get(step.id)?.attempts : [attemptOfInner(step, step.workflow)];
+      times.push({ readyAt: maybeTime(ready[from + i]!), attempts: (attempts ?? []).map(shownAttempt) });
+    }
+  }
+  return times;
+}
+
+/** A workflow runs from when it is stored, which is when its id was made. */
+function attemptOfInner({ state, finishedAt }: ShownStep, workflow: string): AttemptTimes {
+  const outcome = state === 'succeeded' || state === 'failed' || state === 'cancelled' ? state : null;
+  return { fence: 1, startedAt: uuidTime(workflow), finishedAt, outcome };
+}
+
+function shownAttempt({ fence, startedAt, finishedAt, outcome }: AttemptTimes): StepAttempt {
+  return { fence, startedAt: time(startedAt), finishedAt: maybeTime(finishedAt), outcome };
 }
 
 /** A new workflow is as it was stored, whatever has become of it since. */
@@ -147,11 +206,12 @@ async function pathOf(
   const path = findPath(all, created_at, now);
   const { steps, left } = longestSteps(path, MOST_OF_PATH);
   const asked = steps.map(({ index, from }) => ({ ...all[index]!, from }));
-  const starts = await readStepTimes(db, tenant, asked);
+  const attempts = await readStepAttempts(db, tenant, asked);
   const shown = steps.map(({ index, from, until }) => {
     const { id, name, state, workflow } = all[index]!;
     // A workflow runs from when it is stored, which is when its id was made.
-    const startedAt = workflow === null ? (starts.get(id) ?? until) : Math.max(from, uuidTime(workflow));
+    const startedAt =
+      workflow === null ? (attempts.get(id)?.startedAt ?? until) : Math.max(from, uuidTime(workflow));
     // A worker's clock may be a little ahead of or behind the database's.
     const waitedMs = Math.max(0, Math.min(startedAt, until) - from);
     return { name, state, waitedMs, ranMs: until - from - waitedMs, totalMs: until - from };
@@ -168,25 +228,27 @@ async function write(
   listed: ListedWorkflow,
   steps: readonly ShownStep[],
   criticalPath: CriticalPath,
+  times?: readonly StepTimes[],
 ): Promise<WorkflowText> {
   const slice = new TimeSlice();
   const names = steps.map(({ name }) => JSON.stringify(name));
   const texts: string[] = [];
   for (const [i, step] of steps.entries()) {
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
-    texts.push(`${names[i]}:${textOf(step, names)}`);
+    texts.push(`${names[i]}:${textOf(step, names, times?.[i])}`);
   }
   const head = JSON.stringify({ ...listed, criticalPath }).slice(0, -1);
   return new WorkflowText(`${head},"jobs":{${texts.join(',')}}}`);
 }
 
 /** The JSON of a `WorkflowStepView`, put together by hand: a workflow may have thousands. */
-function textOf(step: ShownStep, names: readonly string[]): string {
+function textOf(step: ShownStep, names: readonly string[], times: StepTimes | undefined): string {
   const { id, state, runIf, addedBy, workflow, waitsFor: waits, finishedAt } = step;
   const after = step.parents.map((parent) => names[parent]).join(',');
   const end = finishedAt === null ? null : `"${time(finishedAt)}"`;
   const started = workflow === null ? null : `"${workflow}"`;
-  return `{"id":"${id}","state":"${state}","runIf":"${runIf}","addedBy":${JSON.stringify(addedBy)},"workflow":${started},"waitsFor":${JSON.stringify(waits)},"after":[${after}],"finishedAt":${end}}`;
+  const more = times === undefined ? '' : `,${JSON.stringify(times).slice(1, -1)}`;
+  return `{"id":"${id}","state":"${state}","runIf":"${runIf}","addedBy":${JSON.stringify(addedBy)},"workflow":${started},"waitsFor":${JSON.stringify(waits)},"after":[${after}],"finishedAt":${end}${more}}`;
 }
 
 /** Steps that were added to a workflow. */

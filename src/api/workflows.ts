@@ -1,7 +1,7 @@
 import { parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { countsJobs } from '../core/quotas.js';
-import { IdPath, WaitQuery } from '../core/schemas/query.js';
+import { IdPath, WorkflowQuery } from '../core/schemas/query.js';
 import {
   WorkflowAfterEvent,
   WorkflowEvent as WorkflowEventBody,
@@ -53,7 +53,13 @@ import {
 } from './route.js';
 import type { Shard } from './shard.js';
 import { graphOf, ofDefinition } from './workflow-definitions.js';
-import { listedWorkflow, viewOfNew, viewOfStored, type WorkflowText } from './workflow-view.js';
+import {
+  listedWorkflow,
+  type StepParts,
+  viewOfNew,
+  viewOfStored,
+  type WorkflowText,
+} from './workflow-view.js';
 
 /** The signal of a call that does not wait. */
 const NEVER = new AbortController().signal;
@@ -114,15 +120,19 @@ export const workflowRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/workflows/:id',
     tag: 'workflows',
-    summary: 'Read a workflow with its steps. With `wait`, the answer comes when it ends or the time is up.',
+    summary:
+      'Read a workflow with its steps. With `wait`, the answer comes when it ends or the time is up; with `include=attempts`, ' +
+      'each step says when its attempts ran.',
     scope: 'read',
     params: IdPath,
-    query: WaitQuery,
+    query: WorkflowQuery,
     answers: { 200: WorkflowSchema },
-    run: ({ node, caller, params: { id }, query: { wait = '0s' }, call }) => {
+    run: ({ node, caller, params: { id }, query: { wait = '0s', include }, call }) => {
       const leftMs = Math.max(0, (parseDuration(wait) ?? 0) - call.waitedMs);
       const shard = node.shardOf(caller.tenant);
-      const get = (signal: AbortSignal) => awaitWorkflow(shard, caller, id, leftMs, signal);
+      const parts: StepParts = { attempts: include !== undefined };
+      const get = async (signal: AbortSignal) =>
+        viewOf(shard, await awaitWorkflow(shard, caller, id, leftMs, signal), shard.hot, parts);
       return leftMs === 0 ? get(NEVER) : call.wait('results', get);
     },
   }),
@@ -385,21 +395,21 @@ function mustReach(caller: Caller, row: WorkflowRow): WorkflowRow {
   throw new PunctualError('FORBIDDEN', detail);
 }
 
-/** Waits for the end of the workflow up to `waitMs`; 0 answers at once. */
+/** The workflow when it has ended or `waitMs` have passed; 0 answers at once. */
 async function awaitWorkflow(
   shard: Shard,
   caller: Caller,
   id: string,
   waitMs: number,
   signal: AbortSignal,
-): Promise<WorkflowText> {
+): Promise<WorkflowRow> {
   const deadline = performance.now() + waitMs;
   for (;;) {
     const row = await mustRead(shard, caller, id);
     const left = deadline - performance.now();
-    if (row.ended_at !== null || left <= 0 || signal.aborted) return viewOf(shard, row);
+    if (row.ended_at !== null || left <= 0 || signal.aborted) return row;
     if (!(await shard.ends.wait({ tenant: caller.tenant, id }, left, signal)))
-      return viewWorkflow(shard, caller, id);
+      return mustRead(shard, caller, id);
   }
 }
 
@@ -413,8 +423,13 @@ export async function viewWorkflow(
   return viewOf(shard, await mustRead(shard, caller, id, db), db);
 }
 
-function viewOf(shard: Shard, row: WorkflowRow, db: Queryable = shard.hot): Promise<WorkflowText> {
-  return viewOfStored(db, row, shard.clock.now());
+function viewOf(
+  shard: Shard,
+  row: WorkflowRow,
+  db: Queryable = shard.hot,
+  parts?: StepParts,
+): Promise<WorkflowText> {
+  return viewOfStored(db, row, shard.clock.now(), parts);
 }
 
 async function mustRead(

@@ -95,29 +95,48 @@ export function addQueueFigureCommands(queue: Command, cli: Cli): void {
       ),
     );
   });
-  const waiting = queue.command('waiting').description('show what live jobs wait for, by reason');
+  const waiting = queue
+    .command('waiting')
+    .description('show what live jobs wait for, by reason, and how many jobs are not live');
   callsServer(cli, waiting, async ({ api, output }) => {
-    const view = await api.request<WaitingView>('GET', '/v1/waiting', { signal: cli.interrupted });
+    const view = await api.request<WaitingView>('GET', '/v1/waiting?include=later', {
+      signal: cli.interrupted,
+    });
     const rows = view.data.map((each) => [
       each.reason,
       view.complete ? String(each.jobs) : `${each.jobs}+`,
       each.oldestReadyMs === 0 ? '-' : humanDuration(each.oldestReadyMs),
       each.queues.map((some) => `${some.queue} (${some.jobs})`).join(', '),
     ]);
-    output.document(view, () =>
-      rows.length === 0
-        ? 'no live job waits\n'
-        : output.table(
-            [
-              { header: 'REASON' },
-              { header: 'JOBS', align: 'right' },
-              { header: 'OLDEST', align: 'right' },
-              { header: 'QUEUES', shrink: true },
-            ],
-            rows,
-          ),
+    output.document(
+      view,
+      () =>
+        laterLine(view) +
+        (rows.length === 0
+          ? 'no live job waits\n'
+          : output.table(
+              [
+                { header: 'REASON' },
+                { header: 'JOBS', align: 'right' },
+                { header: 'OLDEST', align: 'right' },
+                { header: 'QUEUES', shrink: true },
+              ],
+              rows,
+            )),
     );
   });
+}
+
+/** How many jobs are not live; empty where there is none. */
+function laterLine({ later }: WaitingView): string {
+  if (!later) return '';
+  const { held, blocked, notDue, complete } = later;
+  const parts = [
+    [held, 'on hold'],
+    [blocked, 'blocked'],
+    [notDue, 'not due for long'],
+  ].flatMap(([jobs, words]) => (jobs === 0 ? [] : [`${jobs}${complete ? '' : '+'} ${words}`]));
+  return parts.length === 0 ? '' : `not live: ${parts.join(', ')}\n`;
 }
 
 /** `punctual cluster forecast`: what becomes due, and how many slots that wants. */

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { humanDuration } from '../core/duration.js';
 import type { OriginView } from '../core/wire.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
@@ -21,6 +22,8 @@ const COLUMNS: readonly Column[] = [
   { header: 'FAILURES', align: 'right', drop: 3 },
   { header: 'RUNNING', align: 'right' },
   { header: 'WAITING', align: 'right' },
+  { header: 'P50', align: 'right', drop: 5 },
+  { header: 'P99', align: 'right', drop: 4 },
   { header: 'LIMIT', align: 'right', drop: 2 },
   { header: 'RATE', align: 'right', drop: 1 },
   { header: 'UNTIL' },
@@ -33,6 +36,14 @@ const stateOf = ({ state }: OriginView): Cell => ({
 
 const limitText = (limit: number | null): string => (limit === null ? '-' : String(limit));
 
+const msText = (ms: number | undefined): string => (ms === undefined ? '-' : humanDuration(ms));
+
+function latencyText({ latency }: OriginView): string | null {
+  if (latency === null) return null;
+  const { calls, p50Ms, p99Ms } = latency;
+  return `p50 ${msText(p50Ms)}, p99 ${msText(p99Ms)} of the last ${calls === 1 ? 'call' : `${calls} calls`}`;
+}
+
 function details(output: Output, view: OriginView): string {
   return output.details([
     ['origin', view.origin],
@@ -41,6 +52,7 @@ function details(output: Output, view: OriginView): string {
     ['failures', String(view.consecutiveFailures)],
     ['running', String(view.running)],
     ['waiting', String(view.waiting)],
+    ['latency', latencyText(view)],
     ['limit', limitText(view.concurrency)],
     ['rate', rateText(view.rate)],
   ]);
@@ -63,6 +75,8 @@ export function addOriginCommands(program: Command, cli: Cli): void {
       String(view.consecutiveFailures),
       String(view.running),
       String(view.waiting),
+      msText(view.latency?.p50Ms),
+      msText(view.latency?.p99Ms),
       limitText(view.concurrency),
       rateText(view.rate),
       view.until ?? '-',

@@ -4,6 +4,7 @@ import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
 import { moment, wholeNumber } from './option-values.js';
 import { plural } from './output.js';
+import { addChangeCommand } from './schedule-change.js';
 import { addCreateCommand, addPreviewCommand } from './schedule-create.js';
 import { occurrenceTable, scheduleDetails, schedulePath, scheduleTable } from './schedule-text.js';
 import { WIDE, watched } from './watch.js';
@@ -15,6 +16,7 @@ const NAME = ['<name>', 'the name of the schedule'] as const;
 export function addScheduleCommands(program: Command, cli: Cli): void {
   const schedule = program.command('schedule').description('create, show and control schedules');
   addCreateCommand(schedule, cli);
+  addChangeCommand(schedule, cli);
   addListCommand(schedule, cli);
   addGetCommand(schedule, cli);
   addPreviewCommand(schedule, cli);

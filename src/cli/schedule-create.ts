@@ -1,92 +1,31 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import type { ApiClient } from '../client/api-client.js';
 import { putSchedule } from '../client/schedule-handle.js';
-import type { BatchSubmission } from '../core/batch.js';
-import { type Duration, parseDuration } from '../core/duration.js';
+import { parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
-import type { Delivery, Labels } from '../core/job.js';
 import { jitterOf } from '../core/schedule/jitter.js';
-import {
-  CATCH_UPS,
-  DST_GAPS,
-  DST_OVERLAPS,
-  OVERLAPS,
-  type ScheduleDefinition,
-  TIMING_FIELDS,
-} from '../core/schedule.js';
+import { type ScheduleDefinition, TIMING_FIELDS } from '../core/schedule.js';
 import type { PreviewAnswer, ScheduleView } from '../core/wire.js';
 import { callsServer } from './call.js';
 import type { Cli } from './cli.js';
-import { addHttpOptions, type HttpOptions, httpTargetOf } from './http-options.js';
-import { mustHaveOneStdin, readJsonInput, readWorkflowInput } from './json-input.js';
-import { durationText, given, label, moment, wholeNumber } from './option-values.js';
+import { moment, wholeNumber } from './option-values.js';
 import type { Cell, Column } from './output.js';
+import {
+  addDefinitionOptions,
+  addWhenOptions,
+  type DefinitionOptions,
+  definitionOf,
+  RUN_OPTIONS,
+  SAY_WHAT,
+  type WhenOptions,
+  whenOf,
+} from './schedule-options.js';
 import { scheduleDetails, schedulePath } from './schedule-text.js';
 import { WIDE } from './watch.js';
 
-/** Options that say when a schedule is due. */
-interface WhenOptions {
-  readonly cron?: string;
-  readonly every?: Duration;
-  readonly at?: string;
-  readonly timezone?: string;
-  readonly dstGap?: (typeof DST_GAPS)[number];
-  readonly dstOverlap?: (typeof DST_OVERLAPS)[number];
-  readonly startAt?: string;
-  readonly endAt?: string;
-}
-
-interface CreateOptions extends WhenOptions, HttpOptions {
-  readonly task?: string;
-  readonly workflow?: string;
-  readonly batch?: string;
-  readonly payload?: string;
-  readonly input?: string;
-  readonly catchUp?: NonNullable<ScheduleDefinition['catchUp']>;
-  readonly overlap?: (typeof OVERLAPS)[number];
-  readonly jitter?: Duration;
-  readonly lateAfter?: Duration;
+interface CreateOptions extends DefinitionOptions {
   readonly paused?: boolean;
   readonly replace?: boolean;
-  readonly queue?: string;
-  readonly priority?: number;
-  readonly timeout?: Duration;
-  readonly maxAttempts?: number;
-  readonly concurrencyKey?: string;
-  readonly requires?: Labels;
-  readonly delivery?: Delivery;
-}
-
-/** Adds the options that say when a schedule is due. */
-function addWhenOptions(command: Command): Command {
-  return command
-    .option('--cron <expression>', 'due by a cron expression, such as "30 2 * * *" or @daily')
-    .option('--every <duration>', 'due again and again after this time, such as 15m', durationText)
-    .option('--at <moment>', 'due once, such as 2026-12-24T18:00:00Z', moment)
-    .option('--timezone <zone>', 'the zone of the expression, such as Europe/Berlin; default UTC')
-    .addOption(
-      new Option('--dst-gap <rule>', 'for times that do not exist because clocks go forward').choices(
-        DST_GAPS,
-      ),
-    )
-    .addOption(
-      new Option('--dst-overlap <rule>', 'for times that occur twice because clocks go back').choices(
-        DST_OVERLAPS,
-      ),
-    )
-    .option('--start-at <moment>', 'not due before this; an interval counts from it', moment)
-    .option('--end-at <moment>', 'not due after this', moment);
-}
-
-/** When a schedule is due, in the form of the API. */
-export function whenOf(options: WhenOptions): ScheduleDefinition {
-  const { dstGap, dstOverlap } = options;
-  return {
-    ...given(options, ['cron', 'every', 'at', 'timezone', 'startAt', 'endAt']),
-    ...((dstGap ?? dstOverlap) !== undefined && {
-      dst: { ...(dstGap && { gap: dstGap }), ...(dstOverlap && { overlap: dstOverlap }) },
-    }),
-  };
 }
 
 /** Refuses what says nothing, or several things, about when a schedule is due, in the words of the command line. */
@@ -96,86 +35,27 @@ function mustSayWhen(when: ScheduleDefinition): void {
 }
 
 /** The same about what it runs. */
-function mustSayWhat({ task, workflow, batch, http, payload, input, data }: CreateOptions): void {
-  if ([task, workflow, batch, http].filter((each) => each !== undefined).length !== 1) {
-    const detail = 'Say what it runs: give exactly one of --task, --workflow, --batch and --http.';
-    throw new PunctualError('USAGE', detail);
-  }
-  if (input !== undefined && workflow === undefined)
+function mustSayWhat(options: CreateOptions): void {
+  if (RUN_OPTIONS.filter((name) => options[name] !== undefined).length !== 1)
+    throw new PunctualError('USAGE', SAY_WHAT);
+  if (options.input !== undefined && options.workflow === undefined)
     throw new PunctualError('USAGE', '--input goes with --workflow; the input of a task is its --payload.');
-  mustHaveOneStdin(batch, payload, input, data);
-}
-
-/** A catch-up policy: a word, or a duration. */
-function catchUp(text: string): NonNullable<ScheduleDefinition['catchUp']> {
-  if ((CATCH_UPS as readonly string[]).includes(text)) return text as (typeof CATCH_UPS)[number];
-  if (parseDuration(text) !== null) return { within: text as Duration };
-  throw new InvalidArgumentError('Expected none, latest, all, or a duration such as 6h.');
 }
 
 /** `punctual schedule create`. */
 export function addCreateCommand(schedule: Command, cli: Cli): void {
-  const command = schedule
-    .command('create')
-    .description('create a schedule')
-    .argument('<name>', 'its name')
-    .option('--task <name>', 'the task to run')
-    .option('--workflow <name>', 'the workflow definition to start, instead of a task')
-    .option('--batch <file>', 'a file with the batch to start, instead of a task, as JSON; - for stdin')
-    .option('--payload <json>', 'the input of the task or workflow: JSON, @file, or - for stdin');
-  command.option('--input <json>', 'the same as --payload, for a workflow');
-  addHttpOptions(command);
-  addWhenOptions(command)
-    .option(
-      '--catch-up <policy>',
-      'which missed occurrences run after downtime: none, latest, all, or a duration such as 6h',
-      catchUp,
-    )
-    .addOption(
-      new Option(
-        '--overlap <rule>',
-        'what happens when an occurrence is due before the previous run has ended',
-      ).choices(OVERLAPS),
-    )
-    .option('--jitter <duration>', 'delay each occurrence by an amount of its own, up to this', durationText)
-    .option('--late-after <duration>', 'a start later than this counts as late; default 30s', durationText)
+  const command = schedule.command('create').description('create a schedule').argument('<name>', 'its name');
+  addDefinitionOptions(command)
     .option('--paused', 'create it paused')
     .addOption(
       new Option('--replace', 'replace the schedule of that name, if there is one').conflicts('paused'),
-    )
-    .option('--queue <name>', 'the queue to wait in')
-    .option('--priority <n>', 'from 1 to 9, 9 first', wholeNumber(1, 9))
-    .option('--timeout <duration>', 'the longest time an attempt may take', durationText)
-    .option('--max-attempts <n>', 'attempts in all, the first one included', wholeNumber(1, 1_000))
-    .option(
-      '--concurrency-key <key>',
-      'jobs of the same key run one after another, or as many at once as the queue allows',
-    )
-    .option('--requires <label>', 'a label the worker must have, such as region=eu; repeatable', label)
-    .addOption(
-      new Option('--delivery <rule>', 'whether a lost attempt is repeated').choices([
-        'at-least-once',
-        'at-most-once',
-      ]),
     );
   callsServer<CreateOptions>(cli, command, async ({ api, output, options, args }) => {
-    const when = whenOf(options);
-    mustSayWhen(when);
+    mustSayWhen(whenOf(options));
     mustSayWhat(options);
-    const payload = await readWorkflowInput(cli, options);
-    const target = await httpTargetOf(cli, options);
-    const batch = options.batch === undefined ? undefined : await readJsonInput(cli, options.batch);
     const name = args[0]!;
-    const definition = {
-      ...when,
-      ...given(options, ['task', 'workflow']),
-      ...(batch !== undefined && { batch: batch as BatchSubmission }),
-      ...(target && { target }),
-      ...given(options, ['catchUp', 'overlap', 'jitter', 'lateAfter', 'paused', 'queue', 'priority']),
-      ...given(options, ['timeout', 'concurrencyKey', 'requires', 'delivery']),
-      ...(options.maxAttempts !== undefined && { retry: { maxAttempts: options.maxAttempts } }),
-      ...(payload !== undefined && { payload }),
-    };
+    const { paused } = options;
+    const definition = { ...(await definitionOf(cli, options)), ...(paused !== undefined && { paused }) };
     const made = options.replace
       ? await replace(api, name, definition, cli.interrupted)
       : await api.request<ScheduleView>('POST', '/v1/schedules', {

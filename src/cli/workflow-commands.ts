@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { repeatableWith } from '../client/idempotency-key.js';
+import { queryText } from '../client/pages.js';
 import { PunctualError } from '../core/errors.js';
 import { printable } from '../core/paint.js';
 import type { ListedWorkflow, Workflow, WorkflowAfterEvent } from '../core/workflow.js';
@@ -75,14 +76,20 @@ function addListCommand(workflow: Command, cli: Cli): void {
   callsServer<ListOptions>(cli, command, watched(command, show));
 }
 
+interface GetOptions {
+  readonly include?: string;
+}
+
 function addGetCommand(workflow: Command, cli: Cli): void {
   const command = workflow
     .command('get')
     .description('show one workflow and its steps')
     .argument(...ID)
+    .option('--include <parts>', 'attempts: show when each step could run, and when its attempts ran')
     .option(...WIDE);
-  const show = async ({ api, output, args }: ServerCall<object>): Promise<void> => {
-    const shown = await api.request<Workflow>('GET', workflowPath(args[0]!), { signal: cli.interrupted });
+  const show = async ({ api, output, args, options }: ServerCall<GetOptions>): Promise<void> => {
+    const path = workflowPath(args[0]!) + queryText({ include: options.include });
+    const shown = await api.request<Workflow>('GET', path, { signal: cli.interrupted });
     const failures = output.json ? new Map() : await failuresOf(api, cli, shown);
     output.document(shown, () => workflowDetails(output, shown, cli.now(), failures));
   };

@@ -2,7 +2,14 @@ import { humanDuration } from '../core/duration.js';
 import type { JobError } from '../core/job.js';
 import { nearestName } from '../core/nearest-name.js';
 import type { Style } from '../core/paint.js';
-import type { EventOutcome, ListedWorkflow, StepWait, Workflow, WorkflowState } from '../core/workflow.js';
+import type {
+  EventOutcome,
+  ListedWorkflow,
+  StepWait,
+  Workflow,
+  WorkflowState,
+  WorkflowStepView,
+} from '../core/workflow.js';
 import { errorLine, STATE_STYLES, waitedFor } from './job-text.js';
 import { type Cell, type Column, elapsed, type Output, relativeTime } from './output.js';
 import { truncate } from './text-width.js';
@@ -87,6 +94,12 @@ const STEP_COLUMNS: readonly Column[] = [
   { header: 'FINISHED', drop: 1 },
   { header: 'JOB', shrink: 'id' },
 ];
+/** Where attempts were asked for. */
+const TIME_COLUMNS: readonly Column[] = [
+  { header: 'WAITED', align: 'right' },
+  { header: 'RAN', align: 'right' },
+  { header: 'ATTEMPTS', align: 'right' },
+];
 /** Why steps failed, and what they wait for. */
 const WHY_COLUMN: Column = { header: 'WHY', shrink: true };
 /** How much of a reason a table shows, where it is not narrower. */
@@ -135,14 +148,27 @@ function stepTable(output: Output, { jobs }: Workflow, now: number, failures: Fa
   ].slice(0, MOST_STEPS_SHOWN);
   const whys = steps.map(([name, { waitsFor }]) => reasonOf(failures.get(name)) ?? waitText(waitsFor));
   const hasWhy = whys.some((why) => why !== null);
+  const hasTimes = steps.some(([, { attempts }]) => attempts !== undefined);
   const rows = steps.map(([name, step], i): Cell[] => [
     ...[name, { text: step.state, style: STATE_STYLES[step.state] }],
     ...[step.after.join(', ') || '-', step.runIf, relativeTime(step.finishedAt, now), step.id],
+    ...(hasTimes ? timeCells(step, now) : []),
     ...(hasWhy ? [truncate(whys[i] ?? '', MOST_REASON)] : []),
   ]);
+  const columns = [...STEP_COLUMNS, ...(hasTimes ? TIME_COLUMNS : []), ...(hasWhy ? [WHY_COLUMN] : [])];
   const left = all.length - steps.length;
   const more = left > 0 ? `… ${left} more steps; --json shows all\n` : '';
-  return `${output.table(hasWhy ? [...STEP_COLUMNS, WHY_COLUMN] : STEP_COLUMNS, rows)}${more}`;
+  return `${output.table(columns, rows)}${more}`;
+}
+
+/** How long a step waited and ran, until now if it still does. */
+function timeCells({ readyAt = null, finishedAt, attempts = [] }: WorkflowStepView, now: number): Cell[] {
+  const end = finishedAt === null ? now : Date.parse(finishedAt);
+  const [first] = attempts;
+  const started = first ? Date.parse(first.startedAt) : end;
+  // A worker's clock may be a little behind the database's.
+  const waited = readyAt === null ? '-' : humanDuration(Math.max(0, started - Date.parse(readyAt)));
+  return [waited, first ? humanDuration(Math.max(0, end - started)) : '-', String(attempts.length)];
 }
 
 function reasonOf(error: JobError | null | undefined): string | null {

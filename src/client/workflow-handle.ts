@@ -17,7 +17,7 @@ import type { Transport } from '../transport/transport.js';
 import { EndWait } from './end-wait.js';
 import { type Headers, type RepeatableRequest, repeatableWith } from './idempotency-key.js';
 import type { Jobs, ResultOptions } from './job-handle.js';
-import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
+import { eachItem, PAGE_OPTIONS, type PageOptions, queryText } from './pages.js';
 
 /** Options of one start of a workflow. */
 export interface StartOptions extends RepeatableRequest {
@@ -42,6 +42,12 @@ export interface WorkflowListOptions extends PageOptions {
   readonly schedule?: string;
 }
 
+/** What to read of a workflow besides. */
+export interface WorkflowGetOptions {
+  /** `attempts`: when each step could run, and when its attempts ran. */
+  readonly include?: readonly 'attempts'[];
+}
+
 /** What to run again of a workflow that has ended; default what failed, was cancelled or was skipped because of that. */
 export interface RetryWorkflowOptions {
   /** A step: it and everything behind it runs again, whatever became of it. */
@@ -56,6 +62,7 @@ export const START_OPTIONS: OptionNames<StartOptions> = { key: true, idempotency
 /** The same for starts by name. */
 export const START_DEFINED_OPTIONS: OptionNames<StartDefinedOptions> = { ...START_OPTIONS, version: true };
 const RESULT_OPTIONS: OptionNames<ResultOptions> = { signal: true };
+const GET_OPTIONS: OptionNames<WorkflowGetOptions> = { include: true };
 const RERUN_OPTIONS: OptionNames<RerunOptions> = START_OPTIONS;
 const RETRY_OPTIONS: OptionNames<RetryWorkflowOptions> = { from: true };
 const LIST_OPTIONS: OptionNames<WorkflowListOptions> = {
@@ -112,8 +119,10 @@ export class Workflows {
     });
   }
 
-  get(id: string): Promise<Workflow> {
-    return this.#transport.request('GET', pathOf(id));
+  get(id: string, options: WorkflowGetOptions = {}): Promise<Workflow> {
+    checkOptions('get()', options, GET_OPTIONS);
+    const query = queryText({ include: options.include?.length ? options.include.join(',') : undefined });
+    return this.#transport.request('GET', pathOf(id) + query);
   }
 
   list(options: WorkflowListOptions): AsyncGenerator<ListedWorkflow, void, undefined> {
@@ -242,9 +251,9 @@ export class WorkflowHandle<Output> {
     return this.#workflows.ended(this.id, options);
   }
 
-  /** The workflow as it is now, with the states of its steps. */
-  get(): Promise<Workflow> {
-    return this.#workflows.get(this.id);
+  /** The workflow as it is now, with the states of its steps, and with when they ran if `include` asks for it. */
+  get(options: WorkflowGetOptions = {}): Promise<Workflow> {
+    return this.#workflows.get(this.id, options);
   }
 
   /** Cancels the workflow: running steps are told to stop, the others never start. */

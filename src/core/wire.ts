@@ -47,6 +47,8 @@ export interface WorkerRegistration {
   readonly tokens?: boolean;
   /** The id of this worker's previous session, which thereby ends. */
   readonly replaces?: string;
+  /** What the worker runs, to be shown: of this package, its version. */
+  readonly version?: string;
 }
 
 /** A session of a worker: its id, and the shard whose leader knows it. */
@@ -270,6 +272,8 @@ export interface WorkerView {
   /** Whether it serves all tenants. */
   readonly shared: boolean;
   readonly running: number;
+  /** Null if the worker has not said it. */
+  readonly version: string | null;
   readonly registeredAt: string;
   readonly lastSeen: string;
 }
@@ -378,6 +382,16 @@ export interface OriginView {
   /** Calls that run at the same time at most; null is no limit. */
   readonly concurrency: number | null;
   readonly rate: RateView | null;
+  /** Null if the leader has seen no call end. */
+  readonly latency: OriginLatency | null;
+}
+
+/** How long the newest calls to an origin took, answered or not. */
+export interface OriginLatency {
+  /** How many these are, at most a hundred. */
+  readonly calls: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
 }
 
 /** Ready jobs of one queue with the same needs, which no live worker has served for a while. */
@@ -698,6 +712,16 @@ export interface WaitingView {
   readonly running: number;
   /** Whether the leader has all live jobs in memory; else there are more. */
   readonly complete: boolean;
+  /** Jobs that are not live, of more than ten thousand the newest; only where they are asked for. */
+  readonly later?: {
+    readonly held: number;
+    /** Steps that wait for others, for an event or a time, and members of batches that wait. */
+    readonly blocked: number;
+    /** Jobs that are not due for long. */
+    readonly notDue: number;
+    /** Whether all of them were counted. */
+    readonly complete: boolean;
+  };
 }
 
 /** Which jobs to change, and from where to go on. */

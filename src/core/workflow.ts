@@ -1,5 +1,5 @@
 import type { Duration } from './duration.js';
-import type { EndState, JobState, JobTemplate } from './job.js';
+import type { AttemptOutcome, EndState, JobState, JobTemplate } from './job.js';
 
 /**
  * The shape of a workflow in the public contract. The types are written out, like those of jobs; `schemas/schemas.test-d.ts`
@@ -169,6 +169,14 @@ export interface StepWait {
   readonly workflow: string | null;
 }
 
+/** When an attempt of a step ran. */
+export interface StepAttempt {
+  readonly fence: number;
+  readonly startedAt: string;
+  readonly finishedAt: string | null;
+  readonly outcome: AttemptOutcome | null;
+}
+
 /** A step of a workflow as it is shown. */
 export interface WorkflowStepView {
   /** The id of its job. */
@@ -183,6 +191,10 @@ export interface WorkflowStepView {
   /** What it waits for besides steps; null if it does not, not yet or not any more. */
   readonly waitsFor: StepWait | null;
   readonly finishedAt: string | null;
+  /** Since when it could run, null if not yet; only where attempts are asked for. */
+  readonly readyAt?: string | null;
+  /** Its attempts since then, the first one first, at most the newest twenty; only where they are asked for. */
+  readonly attempts?: readonly StepAttempt[];
 }
 
 /** Steps that a running step adds to its workflow. */

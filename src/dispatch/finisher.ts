@@ -242,7 +242,10 @@ export class Finisher {
   private settle(pending: Pending, accepted: boolean, now: number): void {
     const { state } = this;
     const { running, decision, origin } = pending;
-    if (accepted && state.origins.isInUse) state.origins.told(running, newsOf(decision, origin), origin);
+    if (accepted && state.origins.isInUse) {
+      const tookMs = now - (startOf(pending, now) ?? running.claimedAt);
+      state.origins.told(running, newsOf(decision, origin), tookMs, origin);
+    }
     if (accepted && decision.kind === 'hand-on') state.handOn(running, startOf(pending, now));
     else state.endRunning(running);
     if (accepted && decision.kind !== 'hand-on')

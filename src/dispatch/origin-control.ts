@@ -88,7 +88,7 @@ export class OriginControl {
     });
   }
 
-  /** The origins of a tenant, by name: those that are in memory, and those that have limits of their own. */
+  /** The origins of a tenant, by name: those that are in memory or were called lately, and those that have limits of their own. */
   async list(
     tenant: string,
     after: string,
@@ -105,6 +105,7 @@ export class OriginControl {
     for (const origin of this.state.origins.all(tenant)) {
       if (isHere(origin.name) && (origin.isInUse || !origin.isPlainAt(now))) names.add(origin.name);
     }
+    for (const name of this.state.origins.times.namesOf(tenant)) if (isHere(name)) names.add(name);
     const sorted = [...names].sort((a, b) => (a < b ? -1 : 1));
     const shown = sorted.slice(0, limit);
     return {
@@ -128,6 +129,7 @@ export class OriginControl {
       ...{ origin: name, state: 'closed', until: null, consecutiveFailures: 0, running: 0, waiting: 0 },
       concurrency: concurrency === undefined ? config.originConcurrency || null : concurrency,
       rate: rate && rateView(rate),
+      latency: origins.times.of(tenant, name),
     };
   }
 
@@ -149,6 +151,7 @@ export class OriginControl {
       waiting,
       concurrency: origin.concurrency,
       rate: bucket && rateView(bucket.rate),
+      latency: state.origins.times.of(origin.tenant, origin.name),
     };
   }
 

@@ -73,7 +73,7 @@ class Desk {
   }
 
   end(call: Entry, news: 'answered' | 'down' | 'nothing', pauseMs = 0): void {
-    this.origins.told(call, news, { pauseMs });
+    this.origins.told(call, news, 1, { pauseMs });
     this.shares.release(call);
   }
 }

@@ -5,6 +5,7 @@ import { Heap } from '../core/heap.js';
 import type { OriginLimits } from '../core/limits.js';
 import { isOriginBucket } from '../core/origin.js';
 import { MAX_ORIGIN_PAUSE_MS, type OriginReport } from '../core/wire.js';
+import { CallTimes } from './call-times.js';
 import type { NeedsInfo } from './directory.js';
 import { Origin } from './origin.js';
 
@@ -63,6 +64,8 @@ export class Origins {
   private readonly written = new Map<string, OriginLimits | null>();
   private readonly wakeUps = new Heap<{ at: number; origin: Origin }>((a, b) => a.at < b.at);
   private readonly timer: EarliestTimer;
+  /** How long calls took lately. */
+  readonly times = new CallTimes();
   private slotsReview: NodeJS.Immediate | undefined;
   private readonly rules: CircuitRules;
 
@@ -190,12 +193,13 @@ export class Origins {
     this.review(origin);
   }
 
-  /** Takes in what a call, which is still counted, has told. */
-  told(call: OriginCall, news: CallNews, report?: OriginReport): void {
+  /** Takes in what a call, which is still counted, has told, and how long it took. */
+  told(call: OriginCall, news: CallNews, tookMs: number, report?: OriginReport): void {
     const origin = this.isInUse ? this.byNeeds.get(call.needs) : undefined;
     if (!origin || call.isHandedOn) return;
     const { clock, onOpened, onClosed } = this.options;
     const now = clock.steady();
+    if (news !== 'nothing') this.times.add(origin.tenant, origin.name, tookMs);
     if (news === 'answered' && origin.circuit.answered()) onClosed(origin);
     if (news === 'down' && origin.circuit.failed(call.id, now, Math.random()))
       onOpened(origin, origin.circuit.openUntil!);

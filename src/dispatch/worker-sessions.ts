@@ -314,6 +314,7 @@ export class Workers {
       ...registration,
       rate: registration.rate ?? null,
       shared: registration.shared ?? false,
+      version: registration.version ?? null,
       running: session?.running.size ?? 0,
       registeredAt: new Date(row.registeredAt).toISOString(),
       lastSeen: new Date(session?.lastSeen ?? row.lastSeen).toISOString(),

@@ -115,6 +115,10 @@ interface ErrorOptions {
 interface MinutesOptions {
   readonly minutes?: number;
 }
+interface WaitingOptions {
+  /** `later`: how many jobs are not live. */
+  readonly include?: readonly 'later'[];
+}
 
 const REQUEST_OPTIONS: OptionNames<RepeatableRequest> = { idempotencyKey: true };
 const SUBMIT_ONE_OPTIONS: OptionNames<SubmitOneOptions> = {
@@ -125,6 +129,7 @@ const SUBMIT_ONE_OPTIONS: OptionNames<SubmitOneOptions> = {
 const CANCEL_OPTIONS: OptionNames<Pick<SubmitOneOptions, 'tx'>> = { tx: true };
 const ERROR_OPTIONS: OptionNames<ErrorOptions> = { since: true, task: true, queue: true, limit: true };
 const MINUTES_OPTIONS: OptionNames<MinutesOptions> = { minutes: true };
+const WAITING_OPTIONS: OptionNames<WaitingOptions> = { include: true };
 const STATS_OPTIONS: OptionNames<StatsOptions> = { history: true };
 const REDRIVE_OPTIONS: OptionNames<RedriveOptions> = { task: true, queue: true, all: true, dryRun: true };
 
@@ -498,9 +503,11 @@ export class Punctual {
     return this.#parts.transport.request('GET', path + queryText(asText(options)));
   }
 
-  /** What live jobs wait for, by reason. */
-  waiting(): Promise<WaitingView> {
-    return this.#parts.transport.request('GET', '/v1/waiting');
+  /** What live jobs wait for, by reason, and how many jobs are not live if `include` asks for that. */
+  waiting(options: WaitingOptions = {}): Promise<WaitingView> {
+    checkOptions('waiting()', options, WAITING_OPTIONS);
+    const include = options.include?.length ? options.include.join(',') : undefined;
+    return this.#parts.transport.request('GET', `/v1/waiting${queryText({ include })}`);
   }
 
   /** The queues of the tenant with their figures and limits, by name. */

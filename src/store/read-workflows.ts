@@ -3,7 +3,6 @@ import type { FailurePolicy, RunIf, RunningPolicy, WorkflowState } from '../core
 import { assertTenant } from './assert-tenant.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
-import { allEnded } from './ended-places.js';
 import { STEP_WAIT_COLUMNS, type StepWaitRow } from './job-places.js';
 import type { Stopping } from './workflow-portions.js';
 
@@ -176,54 +175,6 @@ export function readSteps(
   limit: number,
 ): Promise<PlacedStepRow[]> {
   return run(db, READ_STEPS, [workflow, tenant, after, limit]);
-}
-
-const startOf = (attempt: string) =>
-  `coalesce((${attempt} ->> 'startedAt')::bigint, (${attempt} ->> 'claimedAt')::bigint)`;
-
-/**
- * When the first attempt of each step began that came after a moment: earlier ones belong to an earlier run of the workflow.
- * One that has ended is found by the exact moment of its end.
- */
-const READ_STEP_TIMES = statement(
-  'read-step-times',
-  `
-    SELECT u.id, coalesce(
-      (SELECT min(${startOf('a')}) FROM unnest(m.earlier_attempts) a WHERE ${startOf('a')} >= u.since), m.at) AS at
-    FROM unnest($2::uuid[], $3::bigint[], $4::bigint[]) u(id, finished_at, since)
-    CROSS JOIN LATERAL (
-      SELECT coalesce(h.started_at, h.claimed_at) AS at, h.earlier_attempts FROM ${allEnded('h')}
-      WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
-      UNION ALL
-      SELECT (SELECT coalesce(c.started_at, c.claimed_at) FROM punctual.claims c WHERE c.job = j.id), j.earlier_attempts
-      FROM punctual.jobs j WHERE u.finished_at IS NULL AND j.id = u.id
-      UNION ALL
-      SELECT NULL, l.earlier_attempts FROM punctual.later l WHERE u.finished_at IS NULL AND l.id = u.id
-      LIMIT 1) m`,
-);
-
-/** A step whose start is asked for. */
-interface AskedStep {
-  readonly id: string;
-  readonly finishedAt: number | null;
-  /** When it could run. */
-  readonly from: number;
-}
-
-/** When the steps began to run, by their ids; those that have not run are missing. */
-export async function readStepTimes(
-  db: Queryable,
-  tenant: string,
-  steps: readonly AskedStep[],
-): Promise<Map<string, number>> {
-  if (steps.length === 0) return new Map();
-  const rows = await run<{ id: string; at: number | null }>(db, READ_STEP_TIMES, [
-    tenant,
-    steps.map(({ id }) => id),
-    steps.map(({ finishedAt }) => finishedAt),
-    steps.map(({ from }) => from),
-  ]);
-  return new Map(rows.flatMap(({ id, at }) => (at === null ? [] : [[id, at]])));
 }
 
 const READ_GRAPH = statement(

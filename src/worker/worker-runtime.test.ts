@@ -4,6 +4,7 @@ import { MemoryLog } from '../../test/memory-log.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
 import { type AnyTask, task } from '../core/task.js';
+import { VERSION } from '../core/version.js';
 import type { FencedJob } from '../core/wire.js';
 import { HandlerRunner } from './runners/handler.js';
 import type { WorkerOptions } from './worker-options.js';
@@ -59,6 +60,7 @@ describe('a worker', () => {
         targets: ['handler'],
         tasks: ['double'],
         labels: { region: 'eu' },
+        version: VERSION,
       },
     ]);
   });

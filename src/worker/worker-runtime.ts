@@ -1,5 +1,6 @@
 import { asPunctualError, PunctualError } from '../core/errors.js';
 import type { WorkerGateway } from '../core/gateway.js';
+import { VERSION } from '../core/version.js';
 import { ONE_ORDER_MS } from '../host/processes.js';
 import { pause } from '../transport/pause.js';
 import { AttemptLedger } from './attempt-ledger.js';
@@ -266,7 +267,7 @@ export class WorkerRuntime {
     return new Registration({
       gateway: this.#gateway,
       registration: {
-        ...{ name, queues, slots, targets, tasks, labels },
+        ...{ name, queues, slots, targets, tasks, labels, version: VERSION },
         ...(rate && { rate }),
         ...(shared && { shared }),
       },

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { KeyView } from '../../src/core/access.js';
+import type { KeyView, NewKeyView } from '../../src/core/access.js';
 import type { SecretView } from '../../src/core/secret.js';
 import type { TenantView } from '../../src/core/wire.js';
 import { TestNode } from '../node-for-tests.js';
@@ -31,6 +31,10 @@ it('a tenant is made with quotas, changed, and looked at', async () => {
   await page.getByLabel('Live jobs').fill('1000');
   await page.getByRole('button', { name: 'Create' }).click();
   await row(page, 'acme').getByText('Live jobs 1,000').waitFor();
+  await page
+    .getByRole('combobox', { name: 'Tenant' })
+    .locator('option', { hasText: 'acme' })
+    .waitFor({ state: 'attached' });
   await row(page, 'acme').getByRole('button', { name: 'Limits' }).click();
   await expectAccessible(page);
   await page.getByLabel('Weight').fill('3');
@@ -130,4 +134,64 @@ it('the audit is narrowed by the address, and an entry shows what it changed', a
   await page.getByLabel('Action').fill('no.such');
   await page.getByLabel('Action').press('Tab');
   await page.getByRole('alert').first().waitFor();
+});
+
+it('an operator sees the keys and the audit of all tenants and of none, or of one; an admin of a tenant its own', async () => {
+  const make = (body: object) => node.get<NewKeyView>('POST', '/v1/keys', { body });
+  await node.get('POST', '/v1/tenants', { body: { id: 'globex' } });
+  await make({ name: 'of-globex', tenant: 'globex', scopes: ['read'] });
+  await make({ name: 'of-initech', tenant: 'initech', scopes: ['read'] });
+  const { key } = await make({ name: 'boss-of-globex', tenant: 'globex', scopes: ['read', 'admin'] });
+  await node.get('POST', '/v1/cluster/pause');
+  await node.get('POST', '/v1/cluster/resume');
+  await node.submit({ task: 'x', queue: 'globex-queue' }, 'globex');
+  await node.get('POST', '/v1/queues/globex-queue/pause', { tenant: 'globex' });
+  await node.get('PUT', '/v1/secrets/of-globex', {
+    ...{ tenant: 'globex', body: { value: 'v', origins: ['https://globex.example'] } },
+  });
+
+  const { page } = await Visit.begin(node, { path: '/keys' });
+  for (const name of ['tester', 'of-globex', 'of-initech']) await row(page, name).first().waitFor();
+  const copied = async () => {
+    await page.getByRole('button', { name: 'Copy as a command' }).first().click();
+    const texts = page.locator('.menu:popover-open .menu-item');
+    const commands = [await texts.first().getAttribute('title'), await texts.last().getAttribute('title')];
+    await page.keyboard.press('Escape');
+    return commands;
+  };
+  expect(await copied()).toEqual([expect.not.stringContaining('punctual-tenant'), 'punctual key list']);
+  // What was found among all is changed among all.
+  await row(page, 'of-initech').getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+  await expect.poll(() => row(page, 'of-initech').count()).toBe(0);
+  await page.getByRole('combobox', { name: 'Tenant' }).selectOption('globex');
+  await page.getByRole('button', { name: 'Of globex' }).click();
+  await expect.poll(() => row(page, 'tester').count()).toBe(0);
+  await row(page, 'of-globex').first().waitFor();
+  expect(await copied()).toEqual([
+    expect.stringContaining("'punctual-tenant: globex'"),
+    'punctual key list --tenant globex',
+  ]);
+  await page.getByRole('link', { name: 'Audit' }).click();
+  await row(page, 'cluster.pause').first().waitFor();
+  await page.getByRole('button', { name: 'Of globex' }).click();
+  await expect.poll(() => row(page, 'cluster.pause').count()).toBe(0);
+  await row(page, 'queue.pause').filter({ hasText: 'globex-queue' }).waitFor();
+  await expectAccessible(page);
+
+  const admin = await Visit.begin(node, { key, path: '/keys' });
+  await row(admin.page, 'boss-of-globex').waitFor();
+  expect(await row(admin.page, 'tester').count()).toBe(0);
+  for (const [path, own] of [
+    ['/audit', 'globex-queue'],
+    ['/tenants', 'globex'],
+    ['/secrets', 'of-globex'],
+  ] as const) {
+    await admin.page.goto(admin.root + path);
+    await row(admin.page, own).first().waitFor();
+    expect(await admin.page.getByRole('button', { name: 'All tenants' }).count()).toBe(0);
+    const text = await admin.page.getByRole('main').textContent();
+    for (const other of ['cluster.', 'initech', 'acme', 'New tenant'])
+      expect(text, path).not.toContain(other);
+  }
 });

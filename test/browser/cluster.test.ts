@@ -38,7 +38,7 @@ it('dispatch is paused after a question, and goes on with undo or the button', a
   };
   expect(await copied('CLI')).toBe('punctual cluster pause');
   expect(await copied('curl')).toBe(
-    `curl -sS -X POST ${node.url}/v1/cluster/pause -H "authorization: Bearer $PUNCTUAL_API_KEY" -H 'punctual-tenant: default'`,
+    `curl -sS -X POST ${node.url}/v1/cluster/pause -H "authorization: Bearer $PUNCTUAL_API_KEY"`,
   );
 });
 

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import type { Session } from '../../src/core/session.js';
 import type { EventRecorder } from '../../src/dispatch/event-recorder.js';
@@ -16,6 +18,11 @@ beforeAll(async () => {
   node = await TestNode.start();
 });
 afterAll(() => node.stop());
+
+/** How long a page is watched that nobody touches. */
+const IDLE_MS = 15_000;
+/** What has just begun or been shown is complete after a moment, and compiled. */
+const SETTLED_MS = 5_000;
 
 const streamsOf = ({ requests }: Visit) => requests.filter((each) => each.includes('/v1/events')).length;
 
@@ -93,19 +100,7 @@ it('ten thousand changes a second leave the page quick, and cost it little to he
 });
 
 it('a leader that is killed is followed by another one on the page within two seconds, without loading it again', async () => {
-  const [database, folder] = await Promise.all([createTestDatabase(), temporaryFolder()]);
-  onTestFinished(async () => {
-    await database.drop();
-    await rm(folder, { recursive: true });
-  }, 30_000);
-  const { key } = await createOperatorKey(database.url, 'tester');
-  const startServer = async () => {
-    const environment = { PUNCTUAL_DATABASE_URL: database.url };
-    const server = new PunctualProcess(['server', '--port', '0'], { folder, environment });
-    onTestFinished(async () => void (await server.kill('SIGKILL')), 30_000);
-    const [, url] = await server.prints('stdout', /^ready (\S+)\n/m);
-    return { server, url: url! };
-  };
+  const { key, startServer } = await serversOfTheirOwn();
   const leader = await startServer();
   const follower = await startServer();
   const visit = await Visit.begin(node, { key: null, url: follower.url });
@@ -123,6 +118,59 @@ it('a leader that is killed is followed by another one on the page within two se
   expect(performance.now() - begin).toBeLessThan(2_000);
   expect(await page.evaluate('window.isSamePage')).toBe(true);
 });
+
+/** A database of its own, for servers that are processes of their own. */
+async function serversOfTheirOwn() {
+  const [database, folder] = await Promise.all([createTestDatabase(), temporaryFolder()]);
+  onTestFinished(async () => {
+    await database.drop();
+    await rm(folder, { recursive: true });
+  }, 30_000);
+  const { key } = await createOperatorKey(database.url, 'tester');
+  const startServer = async () => {
+    const environment = { PUNCTUAL_DATABASE_URL: database.url };
+    const server = new PunctualProcess(['server', '--port', '0'], { folder, environment });
+    onTestFinished(async () => void (await server.kill('SIGKILL')), 30_000);
+    const [, url] = await server.prints('stdout', /^ready (\S+)\n/m);
+    return { server, url: url! };
+  };
+  return { key, startServer };
+}
+
+it.runIf(process.platform === 'linux')(
+  'a page that is left open costs its node less than a hundredth of a processor',
+  async () => {
+    const { key, startServer } = await serversOfTheirOwn();
+    const { server, url } = await startServer();
+    const spent = async () => {
+      const before = cpuMsOf(server.child.pid!);
+      await pause(IDLE_MS);
+      return cpuMsOf(server.child.pid!) - before;
+    };
+    await pause(SETTLED_MS);
+    const without = await spent();
+    const { page } = await Visit.begin(node, { key: null, url });
+    await page.getByLabel('Key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('region', { name: 'Throughput' }).locator('canvas').waitFor();
+    await page.getByText('Live', { exact: true }).waitFor();
+    await pause(SETTLED_MS);
+    // The least of several times: now and then a node has something of its own to do.
+    const costs: number[] = [];
+    while (costs.length < 3 && !(Math.min(...costs) < IDLE_MS / 100)) costs.push((await spent()) - without);
+    console.log(`a page that is left open costs ${costs.join(', ')} ms of ${IDLE_MS} ms`);
+    expect(Math.min(...costs)).toBeLessThan(IDLE_MS / 100);
+  },
+  120_000,
+);
+
+/** The processor time that a process has used; it is counted in hundredths of a second. */
+function cpuMsOf(pid: number): number {
+  // The name of the program, in brackets, may hold spaces.
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!;
+  const [user, system] = fields.split(' ').slice(11, 13).map(Number);
+  return (user! + system!) * 10;
+}
 
 /** The id of the node at an address. */
 async function nodeAt(url: string, key: string): Promise<string> {

@@ -83,6 +83,16 @@ it('when the session ends, signing in again goes on where one was, and nothing o
   await page.getByText('Live', { exact: true }).waitFor();
 });
 
+it('a key that is revoked ends its sessions, and the page says so by itself', async () => {
+  const body = { name: 'short-lived', tenant: 'acme', scopes: ['read'] };
+  const { id, key } = await node.get<NewKeyView>('POST', '/v1/keys', { body });
+  const { page } = await Visit.begin(node, { key });
+  await page.getByText('Live', { exact: true }).waitFor();
+  await node.ask('DELETE', `/v1/keys/${id}`);
+  await page.getByText('Your session has ended').waitFor();
+  expect(await page.evaluate("document.querySelector('.shell').inert")).toBe(true);
+});
+
 it('whoever signs in after somebody else sees nothing of theirs', async () => {
   const { page, context } = await Visit.begin(node, { key: keys.acme! });
   await page.getByRole('link', { name: 'acme-queue' }).first().waitFor();

@@ -55,7 +55,8 @@ interface KeptPage<T> {
   readonly isEarly: boolean;
 }
 
-class KeysetList<T> implements PageList<T> {
+/** A list by its cursors, apart from the component that shows it. */
+export class KeysetList<T> implements PageList<T> {
   readonly rows = signal<readonly T[]>([]);
   readonly before = signal(0);
   readonly hasMore = signal(true);
@@ -73,6 +74,7 @@ class KeysetList<T> implements PageList<T> {
   constructor(
     private readonly path: string,
     private readonly limit: number,
+    private readonly allTenants: boolean,
   ) {}
 
   close(): void {
@@ -136,10 +138,10 @@ class KeysetList<T> implements PageList<T> {
 
   renew = async (keyOf: (row: T) => string): Promise<void> => {
     const { signal: broken } = this.broken;
-    const first = await get<ListPage<T>>(this.path, { query: { limit: this.limit }, signal: broken }).catch(
-      // The list itself shows what is wrong when it is asked the next time.
-      () => null,
-    );
+    const { allTenants, limit } = this;
+    const request = { query: { limit }, allTenants, signal: broken };
+    // The list itself shows what is wrong when it is asked the next time.
+    const first = await get<ListPage<T>>(this.path, request).catch(() => null);
     if (first === null || broken.aborted || !this.isRead.value) return;
     const { data, next, complete } = first;
     // A page that others go on from cannot be replaced: rows would be missing between the two.
@@ -156,7 +158,8 @@ class KeysetList<T> implements PageList<T> {
 
   private async read(after: string | null): Promise<KeptPage<T>> {
     const query = { limit: this.limit, after };
-    const page = await get<ListPage<T>>(this.path, { query, signal: this.broken.signal });
+    const { allTenants, broken } = this;
+    const page = await get<ListPage<T>>(this.path, { query, allTenants, signal: broken.signal });
     this.scanned.value += page.scanned ?? 0;
     this.poorPages = page.complete === false ? this.poorPages + 1 : 0;
     this.isPaused.value = this.poorPages >= MOST_POOR_PAGES;
@@ -185,9 +188,10 @@ class KeysetList<T> implements PageList<T> {
   }
 }
 
-/** A list of the API, by its path with all its filters. */
-export function usePageList<T>(path: string, limit = 50): PageList<T> {
-  const list = useMemo(() => new KeysetList<T>(path, limit), [path, limit, tenant.value]);
+/** A list of the API, by its path with all its filters; of the chosen tenant, or for an operator of all. */
+export function usePageList<T>(path: string, limit = 50, allTenants = false): PageList<T> {
+  const chosen = allTenants ? null : tenant.value;
+  const list = useMemo(() => new KeysetList<T>(path, limit, allTenants), [path, limit, allTenants, chosen]);
   useEffect(() => {
     void list.restart();
     return () => list.close();

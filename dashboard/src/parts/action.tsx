@@ -8,7 +8,7 @@ import { confirm, type Question } from './confirm.js';
 import { copyText } from './copied.js';
 import { Icon } from './icon.js';
 import { Menu } from './menu.js';
-import { quoted } from './shell-word.js';
+import { quoted } from './quoted.js';
 import { toast } from './toasts.js';
 
 /** Something that somebody can have done, and how to do it without the page. */
@@ -20,6 +20,11 @@ export interface Action {
   readonly body?: unknown;
   /** The same on the command line, without the tenant. */
   readonly cli: string;
+  /**
+   * Whether an operator does it without naming a tenant, because it is about all of them or about none. False where it may be
+   * either, so that the command must say which one.
+   */
+  readonly allTenants?: boolean;
   /** What a key must be able to do; without that, there is no button. */
   readonly scope: KeyScope | 'operator';
   /** Asked first. */
@@ -37,8 +42,8 @@ export interface Action {
 export async function perform(action: Action): Promise<boolean> {
   if (action.question && !(await confirm(action.question))) return false;
   try {
-    const { method, path, body } = action;
-    const answer = await call<unknown>(method, path, { ...(body !== undefined && { body }) });
+    const { method, path, body, allTenants = false } = action;
+    const answer = await call<unknown>(method, path, { allTenants, ...(body !== undefined && { body }) });
     const { undo } = action;
     toast({
       kind: 'good',
@@ -54,14 +59,14 @@ export async function perform(action: Action): Promise<boolean> {
   }
 }
 
-type Shown = Pick<Action, 'method' | 'path' | 'body' | 'cli'>;
+type Shown = Pick<Action, 'method' | 'path' | 'body' | 'cli' | 'allTenants'>;
 
 /** The command that does the same with curl. */
-export function curlText({ method, path, body }: Omit<Shown, 'cli'>): string {
+export function curlText({ method, path, body, allTenants = false }: Omit<Shown, 'cli'>): string {
   const parts = ['curl', '-sS'];
   if (method !== 'GET') parts.push('-X', method);
   parts.push(quoted(requestUrl(path).href), '-H', '"authorization: Bearer $PUNCTUAL_API_KEY"');
-  if (tenant.value !== null) parts.push('-H', quoted(`punctual-tenant: ${tenant.value}`));
+  if (tenant.value !== null && !allTenants) parts.push('-H', quoted(`punctual-tenant: ${tenant.value}`));
   if (body !== undefined) {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     parts.push('-H', quoted('content-type: application/json'), '-d', quoted(text));
@@ -70,10 +75,10 @@ export function curlText({ method, path, body }: Omit<Shown, 'cli'>): string {
 }
 
 /** The command of the program that does the same. */
-export function cliText({ cli }: Pick<Shown, 'cli'>): string {
-  return tenant.value === null || tenant.value === DEFAULT_TENANT
-    ? cli
-    : `${cli} --tenant ${quoted(tenant.value)}`;
+export function cliText({ cli, allTenants }: Pick<Shown, 'cli' | 'allTenants'>): string {
+  if (tenant.value === null || allTenants) return cli;
+  const isMeant = tenant.value === DEFAULT_TENANT && allTenants === undefined;
+  return isMeant ? cli : `${cli} --tenant ${quoted(tenant.value)}`;
 }
 
 /** The two ways to do or read something without the page, for the clipboard. */

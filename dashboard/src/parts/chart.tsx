@@ -143,7 +143,7 @@ function optionsOf(
     scales: {
       x: { time: true },
       y: isLogarithmic
-        ? { distr: 3, range: (_, least, most) => [Math.max(1, least ?? 1), Math.max(10, most ?? 10)] }
+        ? { distr: 3, range: (_, least, most) => tenfolds(least ?? 1, most ?? 10) }
         : { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] },
     },
     axes: [
@@ -168,6 +168,12 @@ function optionsOf(
     ],
     hooks: { setCursor: [(self) => onCursor(self.cursor.idx ?? null)] },
   };
+}
+
+/** A logarithmic scale from a power of ten to the next one above everything, so that both ends have a line. */
+function tenfolds(least: number, most: number): [number, number] {
+  const first = 10 ** Math.floor(Math.log10(Math.max(1, least)));
+  return [first, Math.max(first * 10, 10 ** Math.ceil(Math.log10(most)))];
 }
 
 /** The lines of a logarithmic scale: all that lie between are not worth one. */

@@ -15,6 +15,8 @@ interface FieldProps {
   /** Where the API would say that this is wrong, such as `/rate/limit`. */
   readonly pointer?: string;
   readonly problem?: Problem | null;
+  /** What is wrong with it before it is sent. */
+  readonly mistake?: string | null;
   readonly children: (attributes: {
     readonly id: string;
     readonly 'aria-describedby': string;
@@ -23,15 +25,16 @@ interface FieldProps {
 }
 
 /** A field with its label, what may stand there, and what is wrong with it. */
-export function Field({ label, hint, pointer, problem = null, children }: FieldProps) {
+export function Field({ label, hint, pointer, problem = null, mistake = null, children }: FieldProps) {
   const id = useId();
-  const wrong = problem?.fields.filter((each) => pointer !== undefined && isAt(each.pointer, pointer)) ?? [];
+  const told = problem?.fields.filter((each) => pointer !== undefined && isAt(each.pointer, pointer)) ?? [];
+  const wrong = mistake === null ? told.map(({ detail }) => detail) : [mistake];
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {children({ id, 'aria-describedby': `${id}-about`, 'aria-invalid': wrong.length > 0 })}
       <p id={`${id}-about`} class={wrong.length > 0 ? 'field-problem' : 'field-hint'}>
-        {wrong.length > 0 ? wrong.map(({ detail }) => detail).join('; ') : hint}
+        {wrong.length > 0 ? wrong.join('; ') : hint}
       </p>
     </div>
   );
@@ -49,6 +52,8 @@ interface TextFieldProps extends Omit<FieldProps, 'children'> {
   /** Whether it is told when the typing is done, instead of with every key. */
   readonly isLazy?: boolean;
   readonly isRequired?: boolean;
+  /** The id of a list of what is often typed. */
+  readonly list?: string;
 }
 
 /** A field of one line. */
@@ -60,6 +65,7 @@ export function TextField(props: TextFieldProps) {
     type = 'text',
     isRequired = false,
     isLazy = false,
+    list,
     ...field
   } = props;
   const told = (event: { readonly currentTarget: HTMLInputElement }) => onChange(event.currentTarget.value);
@@ -68,7 +74,7 @@ export function TextField(props: TextFieldProps) {
       {(attributes) => {
         const all = {
           ...attributes,
-          ...{ value, placeholder, required: isRequired, autocomplete: 'off', spellcheck: false },
+          ...{ value, placeholder, required: isRequired, autocomplete: 'off', spellcheck: false, list },
           ...(isLazy ? { onChange: told } : { onInput: told }),
         };
         // Written out, because the types of elements differ by it.
@@ -124,8 +130,8 @@ export function FormDialog({ title, action, copiedBody, onClose, children }: For
     if (!action || isBusy) return;
     setBusy(true);
     try {
-      const { method, path, body, done, onDone } = action;
-      const answer = await call<unknown>(method, path, { ...(body !== undefined && { body }) });
+      const { method, path, body, allTenants = false, done, onDone } = action;
+      const answer = await call<unknown>(method, path, { allTenants, ...(body !== undefined && { body }) });
       toast({ kind: 'good', text: done });
       onDone?.(answer);
       onClose();

@@ -15,9 +15,13 @@ import { ProblemNote } from './problem-note.js';
 /** A column of a table. */
 export interface Column<T> {
   readonly title: string;
+  /** What stands in the head besides the title, which then only those hear who do not see it. */
+  readonly head?: ComponentChildren;
   readonly render: (row: T) => ComponentChildren;
   /** Numbers stand at the right. */
   readonly isNumber?: boolean;
+  /** What is drawn takes the cell from edge to edge. */
+  readonly isWhole?: boolean;
   /** As in CSS; the others share what is left. */
   readonly width?: string;
   /** Left out where the table is narrower than a phone held across, or than a tablet. */
@@ -99,7 +103,14 @@ export function Table<T>(props: TableProps<T>) {
               )}
               {columns.map((column) => (
                 <th key={column.title} scope="col" class={cellClass(column)}>
-                  {column.title}
+                  {column.head === undefined ? (
+                    column.title
+                  ) : (
+                    <>
+                      <span class="visually-hidden">{column.title}</span>
+                      {column.head}
+                    </>
+                  )}
                 </th>
               ))}
             </tr>
@@ -202,8 +213,17 @@ function Row<T>({ table, row, at, before, current }: RowProps<T>) {
   );
 }
 
-function cellClass({ isNumber, hiddenBelow }: Pick<Column<unknown>, 'isNumber' | 'hiddenBelow'>): string {
-  return `${isNumber ? 'cell-number' : ''}${hiddenBelow ? ` hidden-${hiddenBelow}` : ''}`;
+function cellClass({
+  isNumber,
+  isWhole,
+  hiddenBelow,
+}: Pick<Column<unknown>, 'isNumber' | 'isWhole' | 'hiddenBelow'>): string {
+  const classes = [
+    isNumber && 'cell-number',
+    isWhole && 'cell-whole',
+    hiddenBelow && `hidden-${hiddenBelow}`,
+  ];
+  return classes.filter(Boolean).join(' ');
 }
 
 /** When pages before the first row come or go, what is seen must not move. */

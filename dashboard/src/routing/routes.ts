@@ -66,6 +66,10 @@ export const ROUTES: readonly ScreenRoute[] = [
     load: () => import('../screens/schedules/new-schedule-screen.js'),
   },
   {
+    ...{ path: '/schedules/:name/edit', title: 'Edit schedule', scope: 'admin' },
+    load: () => import('../screens/schedules/edit-schedule-screen.js'),
+  },
+  {
     path: '/schedules/:name',
     title: 'Schedule',
     load: () => import('../screens/schedules/schedule-screen.js'),

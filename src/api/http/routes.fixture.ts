@@ -433,6 +433,7 @@ function exampleWorker(by: Caller): WorkerView {
     labels: {},
     slots: 10,
     rate: null,
+    version: null,
     shared: false,
     running: 0,
     registeredAt: '2026-01-01T00:00:00.000Z',

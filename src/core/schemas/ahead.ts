@@ -77,6 +77,22 @@ export const WaitingView = Type.Object(
     complete: Type.Boolean({
       description: 'Whether the leader has all live jobs in memory; else there are more.',
     }),
+    later: Type.Optional(
+      Type.Object(
+        {
+          held: Type.Integer({ description: 'Jobs on hold.' }),
+          blocked: Type.Integer({
+            description:
+              'Steps that wait for others, for an event or a time, and members of batches that wait.',
+          }),
+          notDue: Type.Integer({ description: 'Jobs that are not due for long.' }),
+          complete: Type.Boolean({ description: 'Whether all of them were counted.' }),
+        },
+        {
+          description: 'Jobs that are not live, of more than ten thousand the newest; with `include=later`.',
+        },
+      ),
+    ),
   },
   { title: 'Waiting' },
 );

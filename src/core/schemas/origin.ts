@@ -53,6 +53,16 @@ export const OriginView = Type.Object(
     waiting: Type.Integer({ description: "Due jobs that wait for it in the leader's memory." }),
     concurrency: nullable(Type.Integer({ description: 'Calls that run at the same time at most.' })),
     rate: nullable(RateView),
+    latency: nullable(
+      Type.Object(
+        { calls: Type.Integer(), p50Ms: Type.Integer(), p99Ms: Type.Integer() },
+        {
+          title: 'OriginLatency',
+          description:
+            'How long the newest calls took, answered or not, at most a hundred; null if the leader has seen none end.',
+        },
+      ),
+    ),
   },
   { title: 'Origin' },
 );

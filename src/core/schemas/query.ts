@@ -18,6 +18,9 @@ export function someOf(words: readonly string[], example: string) {
   });
 }
 
+/** Whether to count what is not live, too. */
+export const WaitingQuery = strict({ include: Type.Optional(someOf(['later'], 'later')) });
+
 /** Marks a text that is a list with commas, which may also be given as several parameters of one name. */
 export const LIST = 'x-list';
 
@@ -188,6 +191,12 @@ export const ShortListQuery = strict({
 
 /** How long to wait for the end of a job. */
 export const WaitQuery = strict({ wait: Type.Optional(Wait) });
+
+/** The same for a workflow, with what is large about its steps. */
+export const WorkflowQuery = strict({
+  wait: Type.Optional(Wait),
+  include: Type.Optional(include(['attempts'])),
+});
 
 /** A part of a job's log. */
 export const LogQuery = strict({

@@ -27,6 +27,7 @@ export const WorkerRegistration = strict(
       }),
     ),
     replaces: Type.Optional(Id),
+    version: Type.Optional(line(64)),
   },
   {
     title: 'WorkerRegistration',
@@ -222,6 +223,7 @@ export const WorkerView = Type.Object(
     rate: nullable(RateView),
     shared: Type.Boolean(),
     running: Type.Integer(),
+    version: nullable(Type.String({ description: 'Null if the worker has not said it.' })),
     registeredAt: Type.String({ format: 'date-time' }),
     lastSeen: Type.String({ format: 'date-time' }),
   },

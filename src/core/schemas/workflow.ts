@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { ATTEMPT_OUTCOMES } from '../job.js';
 import {
   FAILURE_POLICIES,
   type InnerWorkflow,
@@ -182,6 +183,16 @@ export const WorkflowDefinitionEnvelope = strict({
 const Time = Type.String({ format: 'date-time' });
 const Whole = Type.Integer();
 
+const StepAttempt = Type.Object(
+  {
+    fence: Whole,
+    startedAt: Time,
+    finishedAt: nullable(Time),
+    outcome: nullable(Type.Enum(ATTEMPT_OUTCOMES, { type: 'string' })),
+  },
+  { title: 'StepAttempt', description: 'When an attempt of a step ran.' },
+);
+
 const StepView = Type.Object(
   {
     id: Type.String({ description: 'The id of its job.' }),
@@ -196,6 +207,20 @@ const StepView = Type.Object(
     workflow: nullable(Type.String({ description: 'The id of the workflow that the step has started.' })),
     waitsFor: nullable(StepWait),
     finishedAt: nullable(Time),
+    readyAt: Type.Optional(
+      nullable(
+        Type.String({
+          format: 'date-time',
+          description: 'Since when it could run, null if not yet; only with `include=attempts`.',
+        }),
+      ),
+    ),
+    attempts: Type.Optional(
+      Type.Array(StepAttempt, {
+        description:
+          'Its attempts since then, the first one first, at most the newest twenty; only with `include=attempts`.',
+      }),
+    ),
   },
   { title: 'WorkflowStepView' },
 );

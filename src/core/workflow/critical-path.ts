@@ -90,6 +90,17 @@ function stepBefore(steps: readonly TimedStep[], index: number, until: number): 
   return last;
 }
 
+/** Since when a step could run that has ended or is still there at `until`; null while a step before it has not ended. */
+export function readyAt(
+  steps: readonly TimedStep[],
+  index: number,
+  createdAt: number,
+  until: number,
+): number | null {
+  if (steps[index]!.parents.some((parent) => steps[parent]!.finishedAt === null)) return null;
+  return Math.max(createdAt, stepBefore(steps, index, until)?.at ?? createdAt);
+}
+
 /** The longest steps of a path, in their order; `left` is how many others there are. */
 export function longestSteps(
   path: readonly PathStep[],

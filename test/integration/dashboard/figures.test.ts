@@ -182,6 +182,20 @@ describe('what jobs wait for', () => {
     expect(found.queues).toEqual([{ queue: 'lonely', jobs: 2 }]);
     expect(found.oldestReadyMs).toBeGreaterThan(0);
     expect((await waiting('globex')).data).toEqual([]);
+
+    const workflow = { jobs: { first: { task: 'x', hold: true }, second: { task: 'x', after: ['first'] } } };
+    await node.get('POST', '/v1/workflows', { tenant, body: { name: 'w', ...workflow } });
+    await node.submit({ task: 'x', delay: '30d' }, tenant);
+    await node.submit({ task: 'x', hold: true }, tenant);
+    expect(await waiting(tenant)).not.toHaveProperty('later');
+    const all = await node.get<WaitingView>('GET', '/v1/waiting?include=later', { tenant });
+    expect(all.later).toEqual({ held: 2, blocked: 1, notDue: 1, complete: true });
+    const everybody = await node.get<WaitingView>('GET', '/v1/waiting?include=later');
+    expect(everybody.later!.held).toBeGreaterThanOrEqual(3);
+    const body = { name: 'of a queue', tenant, scopes: ['read'], queues: ['lonely'] };
+    const { key } = await node.get<{ key: string }>('POST', '/v1/keys', { body });
+    expect((await node.ask('GET', '/v1/waiting', { key })).status).toBe(200);
+    expect((await node.ask('GET', '/v1/waiting?include=later', { key })).status).toBe(403);
   }, 60_000);
 });
 

@@ -111,7 +111,9 @@ it('an answer closes a circuit even if the job fails, a call that was handed on 
   await tester.fail(answered!, {});
   const rest = await tester.claim(3);
   for (const call of rest) await worker.succeed(call);
-  expect(await tester.origins()).toEqual([]);
+  expect(await tester.origins()).toMatchObject([
+    { state: 'closed', consecutiveFailures: 0, running: 0, latency: { calls: 9 } },
+  ]);
 
   await tester.open(DOWN);
   await tester.callMany([DOWN, DOWN]);

@@ -21,7 +21,9 @@ it('origin limit, list and reset', async () => {
 
   await tester.open(`${NAME}/hook`);
   await tester.call(`${NAME}/hook`);
-  expect((await run('list')).stdout).toMatch(/https:\/\/example\.com +open +5 +0 +1 +- +- +\d{4}-/);
+  expect((await run('list')).stdout).toMatch(
+    /https:\/\/example\.com +open +5 +0 +1 +\d+ms +\d+ms +- +- +\d{4}-/,
+  );
   expect((await run('reset', NAME)).stdout).toMatch(/state +closed\n/);
   await tester.claim(1);
   expect((await run('limit', NAME, '--usual')).stdout).toBe(`${NAME} has the usual limits\n`);

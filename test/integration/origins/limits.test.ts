@@ -226,6 +226,27 @@ it('a batch starts when the origins that it calls let all of its members start',
     .toMatchObject({ gate: 'batch', figures: { waitingFor: 'origin' } });
 });
 
+it('an origin that was called tells how long its calls take, also when none is out any more', async () => {
+  const tester = await OriginTester.start();
+  const { node, clock, worker } = tester;
+  await tester.callMany(times(3, A));
+  const calls = await tester.claim(3);
+  expect(await tester.origin(NAME)).toMatchObject({ running: 3, latency: null });
+  for (const [i, call] of calls.entries()) {
+    clock.advance(1_000);
+    if (i === 2) await worker.handOn(call);
+    else await worker.succeed(call);
+  }
+  const [view] = (await node.get<Page<OriginView>>('GET', '/v1/origins')).data;
+  expect(view).toMatchObject({ origin: NAME, running: 0, state: 'closed', latency: { calls: 3 } });
+  const { p50Ms, p99Ms } = view!.latency!;
+  // The calls began at the same moment, and what their worker said counts.
+  expect(p50Ms).toBeLessThanOrEqual(p99Ms);
+  expect(p99Ms).toBeLessThanOrEqual(3_000);
+  const others = node.newTenant();
+  expect((await others.get<Page<OriginView>>('GET', '/v1/origins')).data).toEqual([]);
+});
+
 it('a key that is restricted to queues has no business with origins', async () => {
   const tester = await OriginTester.start();
   const { node } = tester;

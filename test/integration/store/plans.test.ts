@@ -47,6 +47,7 @@ import {
   releaseClaims,
   saveProgress,
 } from '../../../src/store/claims.js';
+import { countWaitingLater } from '../../../src/store/count-later.js';
 import { type Pool, type Queryable, withHotPlans } from '../../../src/store/database.js';
 import { deleteEndedJobs } from '../../../src/store/delete-jobs.js';
 import { cancelBatch, endBatch, retryBatch } from '../../../src/store/end-batch.js';
@@ -115,7 +116,6 @@ import {
   readStepIds,
   readSteps,
   readStepsNamed,
-  readStepTimes,
   readWait,
   readWorkflow,
 } from '../../../src/store/read-workflows.js';
@@ -135,6 +135,7 @@ import {
 import { listSecrets, readSealedSecrets, readTarget } from '../../../src/store/secrets.js';
 import { listSigningSecrets, readSealedSigningSecrets } from '../../../src/store/signing-secrets.js';
 import { startBatch, voidBatch } from '../../../src/store/start-batch.js';
+import { readStepAttempts } from '../../../src/store/step-attempts.js';
 import {
   addEvent,
   findEvents,
@@ -496,7 +497,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-unswept': (db) => readUnswept(db, 10),
   'read-workflow': (db) => readWorkflow(db, TENANT, ID),
   'read-steps': (db) => readSteps(db, TENANT, ID, ID, 100),
-  'read-step-times': (db) => readStepTimes(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
+  'read-step-attempts': (db) => readStepAttempts(db, TENANT, [{ id: ID, finishedAt: 1, from: 0 }]),
   'read-submitted-steps': (db) => readSubmittedSteps(db, TENANT, ID, ID, 100, 1_000),
   'read-graph': (db) => readGraph(db, TENANT, ID),
   'read-relatives': (db) => readRelatives(db, ID),
@@ -645,6 +646,7 @@ const WALLED: Readonly<Record<string, Run>> = {
   'list-workflow-definitions': (db) => listDefinitions(db, TENANT, '', PORTION),
   'list-definition-versions': (db) => listVersions(db, TENANT, 'd'),
   'read-workflow-definition': (db) => readDefinition(db, TENANT, 'd'),
+  'count-later-of-tenant': (db) => countWaitingLater(db, TENANT),
   'read-step-ids': (db) => readStepIds(db, TENANT, ID),
   'find-artifact': (db) => findArtifact(db, TENANT, ID),
   'list-artifacts': (db) => listArtifacts(db, TENANT, ID, NO_FILTER, PORTION),

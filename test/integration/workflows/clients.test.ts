@@ -202,6 +202,10 @@ describe('the command line', () => {
     await user.work(TASKS);
     await user.connect().workflow(id).wait();
     const shown = (await run(user, ['workflow', 'get', id])).stdout;
+    expect(shown).not.toContain('ATTEMPTS');
+    const timed = (await run(user, ['workflow', 'get', id, '--include', 'attempts'])).stdout;
+    expect(timed).toMatch(/^STEP +STATE .* WAITED +RAN +ATTEMPTS$/m);
+    expect(timed).toMatch(/^d +succeeded .* [\d.]+m?s +[\d.]+m?s +1$/m);
     expect(shown).toMatch(/^CRITICAL PATH +STATE +WAITED +RAN +TOTAL$/m);
     expect(shown).toMatch(/^in all +[\d.]+m?s +[\d.]+m?s +[\d.]+m?s$/m);
     expect((await run(user, ['workflow', 'graph', id])).stdout).toMatch(

@@ -110,6 +110,56 @@ it('the critical path names the steps that determined the progress, and then the
   expect(criticalPath.steps[1]!.waitedMs).toBe(Math.max(0, first - before));
 });
 
+it('steps say when they could run and when their attempts ran, if somebody asks', async () => {
+  const user = node.newTenant();
+  const worker = await ProtocolWorker.register(user, { tasks: ['note'] });
+  const retry = { maxAttempts: 2, backoff: { base: '1ms', factor: 1, max: '1ms' } };
+  const submitted = await submitWorkflow(user, {
+    jobs: {
+      ...{ a: step('a', [], { retry }), b: step('b', ['a']), pause: { wait: '1ms', after: ['a'] } },
+      inner: { workflow: { jobs: { w: { wait: '1ms' } } }, after: ['b'] },
+    } as never,
+  });
+  const look = () => user.get<Workflow>('GET', `/v1/workflows/${submitted.id}?include=attempts`);
+  const first = await worker.claimOne();
+  const running = (await look()).jobs;
+  expect(running.a).toMatchObject({
+    readyAt: submitted.createdAt,
+    attempts: [{ fence: first.fence, finishedAt: null, outcome: null }],
+  });
+  expect(running.b).toMatchObject({ readyAt: null, attempts: [] });
+  await worker.fail(first);
+  await worker.succeed(await worker.claimOne());
+  await worker.succeed(await worker.claimOne());
+  await workflowEnd(user, submitted);
+
+  const plain = await user.get<Workflow>('GET', `/v1/workflows/${submitted.id}`);
+  expect(plain.jobs.a).not.toHaveProperty('attempts');
+  const { jobs } = await user
+    .connect()
+    .workflow(submitted.id)
+    .get({ include: ['attempts'] });
+  const { attempts } = await user.job(submitted.jobs.a!.id);
+  expect(jobs.a!.attempts).toEqual(
+    attempts.map(({ fence, startedAt, claimedAt, finishedAt, outcome }) => ({
+      ...{ fence, startedAt: startedAt ?? claimedAt, finishedAt, outcome },
+    })),
+  );
+  expect(jobs.a!.attempts!.map(({ outcome }) => outcome)).toEqual(['failed', 'succeeded']);
+  expect(jobs.b!.readyAt).toBe(jobs.a!.finishedAt);
+  expect(jobs.pause).toMatchObject({ readyAt: jobs.a!.finishedAt, attempts: [] });
+  expect(jobs.inner!.attempts).toMatchObject([{ finishedAt: jobs.inner!.finishedAt, outcome: 'succeeded' }]);
+
+  // What ran before a retry is not part of this run.
+  await user.get('POST', `/v1/workflows/${submitted.id}/retry`, { body: { from: 'a' } });
+  await worker.succeed(await worker.claimOne());
+  await worker.succeed(await worker.claimOne());
+  await workflowEnd(user, submitted);
+  const again = (await look()).jobs;
+  expect(again.a!.attempts!.map(({ outcome }) => outcome)).toEqual(['failed', 'succeeded', 'succeeded']);
+  expect(again.b!.attempts!.map(({ outcome }) => outcome)).toEqual(['succeeded']);
+});
+
 it('a workflow of ten thousand steps is shown without holding up the event loop', async () => {
   const user = node.newTenant();
   const jobs: Record<string, object> = {

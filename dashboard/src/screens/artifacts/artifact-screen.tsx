@@ -1,6 +1,8 @@
 import type { ArtifactUse, ArtifactWithUses } from '../../../../src/core/artifact.js';
 import { useResource } from '../../api/resource.js';
-import { ActionButton, CopyAs } from '../../parts/action.js';
+import { CopyAs } from '../../parts/action.js';
+import { bytesText } from '../../parts/bytes-text.js';
+import { countText } from '../../parts/duration-text.js';
 import { Facts } from '../../parts/facts.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
@@ -8,25 +10,27 @@ import { StateBadge } from '../../parts/state-badge.js';
 import { goTo } from '../../routing/location.js';
 import { addressOf } from '../../routing/root.js';
 import type { ScreenProps } from '../../routing/routes.js';
-import { bytesText } from './bytes-text.js';
+import { artifactTitle, kindText } from './artifact-words.js';
+import { DeleteArtifact } from './delete-artifact.js';
 
-/** One artifact, and what names it. */
+const EVERY_MS = 10_000;
+
+/** One artifact: what it is, whether its bytes are there, and what names it. */
 export default function ArtifactScreen({ params: { id = '' } }: ScreenProps) {
   const path = `/v1/artifacts/${encodeURIComponent(id)}`;
-  const artifact = useResource<ArtifactWithUses>(path, { everyMs: 5_000 });
+  const artifact = useResource<ArtifactWithUses>(path, { everyMs: EVERY_MS });
   const view = artifact.data.value;
-  const title = view?.name ? `${view.name}@${view.version}` : (view?.output ?? 'Artifact');
   return (
     <>
-      <ScreenTop title={title}>
-        {view && <Delete id={id} title={title} path={path} />}
+      <ScreenTop title={<span class="mono">{view ? artifactTitle(view) : 'Artifact'}</span>}>
+        {view && <DeleteArtifact artifact={view} onDone={() => goTo('/artifacts')} />}
         <CopyAs method="GET" path={path} cli={`punctual artifact get ${id}`} />
       </ScreenTop>
-      <div class="stack">
-        <Panel title="State" resource={artifact}>
-          {(now) => <State artifact={now} />}
+      <div class="grid">
+        <Panel title="About it" resource={artifact}>
+          {(now) => <About artifact={now} />}
         </Panel>
-        <Panel title="Named by" resource={artifact}>
+        <Panel title="Who uses it" resource={artifact}>
           {({ usedBy }) => <Uses uses={usedBy} />}
         </Panel>
       </div>
@@ -34,35 +38,54 @@ export default function ArtifactScreen({ params: { id = '' } }: ScreenProps) {
   );
 }
 
-function State({ artifact }: { readonly artifact: ArtifactWithUses }) {
-  const { id, state, kind, machine, size, sha256, createdAt, createdBy, readyAt, expiresAt, job } = artifact;
+function About({ artifact }: { readonly artifact: ArtifactWithUses }) {
+  const { id, sha256, size, state, createdAt, createdBy, readyAt, expiresAt, job, output, name } = artifact;
   return (
     <Facts
       facts={[
         ['State', <StateBadge key="state" state={state} tone={state === 'ready' ? 'good' : 'warn'} />],
-        ['Kind', [kind, machine].filter((each) => each !== null).join(', ') || null],
-        ['Size', bytesText(size)],
-        ['Created', <Moment key="created" at={createdAt} />],
-        ['By', createdBy],
-        ['Uploaded', readyAt && <Moment key="ready" at={readyAt} />],
-        ['Can be uploaded until', expiresAt && <Moment key="expires" at={expiresAt} />],
         [
-          'Left by job',
+          'Upload until',
+          expiresAt && (
+            <span key="until">
+              <Moment at={expiresAt} />, else it is forgotten
+            </span>
+          ),
+        ],
+        ['What', kindText(artifact)],
+        ['Size', `${bytesText(size)} (${countText(size)} bytes)`],
+        [
+          'Announced',
+          <span key="made">
+            <Moment at={createdAt} /> by {createdBy}
+          </span>,
+        ],
+        ['There since', readyAt && <Moment key="ready" at={readyAt} />],
+        [
+          'Left by',
           job && (
-            <a key="job" class="mono" href={addressOf(`/jobs/${job}`)}>
-              {job}
+            <span key="job">
+              <a href={addressOf(`/jobs/${job}`)}>a job</a> as <span class="mono">{output}</span>
+            </span>
+          ),
+        ],
+        [
+          'Other versions',
+          name && (
+            <a key="versions" href={addressOf(`/artifacts?name=${encodeURIComponent(name)}`)}>
+              of {name}
             </a>
           ),
         ],
         [
           'SHA-256',
-          <span key="sha256" class="mono">
+          <span key="hash" class="mono wrapped">
             {sha256}
           </span>,
         ],
         [
           'Id',
-          <span key="id" class="mono">
+          <span key="id" class="mono wrapped">
             {id}
           </span>,
         ],
@@ -71,47 +94,33 @@ function State({ artifact }: { readonly artifact: ArtifactWithUses }) {
   );
 }
 
-/** Where what names an artifact is shown; definitions of tasks and workflows have no screens. */
-function pathOf({ kind, name }: ArtifactUse): string | null {
-  if (kind === 'job') return `/jobs/${name}`;
-  return kind === 'schedule' ? `/schedules/${encodeURIComponent(name)}` : null;
-}
+const PATHS: Readonly<Record<ArtifactUse['kind'], (name: string) => string>> = {
+  job: (id) => `/jobs/${id}`,
+  schedule: (name) => `/schedules/${encodeURIComponent(name)}`,
+  task: (name) => `/jobs?task=${encodeURIComponent(name)}`,
+  definition: (name) => `/workflows?definition=${encodeURIComponent(name)}`,
+  workflow: (id) => `/workflows/${id}`,
+};
 
 function Uses({ uses }: { readonly uses: readonly ArtifactUse[] }) {
   if (uses.length === 0)
-    return <p class="soft">No job that has not ended, schedule, task or definition names it.</p>;
+    return (
+      <p class="soft">Nothing names it: no schedule, task or definition, and no job that has not ended.</p>
+    );
   return (
-    <Facts
-      facts={uses.map((use) => {
-        const path = pathOf(use);
-        return [
-          `${use.kind} ${use.name}`,
-          path === null ? 'names it' : <a href={addressOf(path)}>Show the {use.kind}</a>,
-        ] as const;
-      })}
-    />
-  );
-}
-
-function Delete({ id, title, path }: { readonly id: string; readonly title: string; readonly path: string }) {
-  return (
-    <ActionButton
-      action={{
-        label: 'Delete',
-        method: 'DELETE',
-        path,
-        cli: `punctual artifact delete ${id}`,
-        scope: 'admin',
-        isDangerous: true,
-        done: `${title} is deleted.`,
-        question: {
-          title: `Delete ${title}?`,
-          text: 'Its bytes are gone then. What is named by a job, a schedule, a task or a definition cannot be deleted.',
-          verb: 'Delete',
-          isDangerous: true,
-        },
-        onDone: () => goTo('/artifacts'),
-      }}
-    />
+    <table class="small-table">
+      <tbody>
+        {uses.map(({ kind, name }) => (
+          <tr key={`${kind} ${name}`}>
+            <th scope="row">
+              <a class="mono" href={addressOf(PATHS[kind](name))}>
+                {name}
+              </a>
+            </th>
+            <td class="cell-number soft">{kind}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

@@ -6,9 +6,10 @@ import { EmptyState } from '../../parts/empty-state.js';
 import { TextField } from '../../parts/form.js';
 import { Moment } from '../../parts/moment.js';
 import { ScreenTop } from '../../parts/panel.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
+import { isOfAllTenants, TenantScope } from '../../parts/tenant-scope.js';
 import { query, setQuery } from '../../routing/location.js';
 import { AuditEntryDialog } from './audit-entry.js';
 
@@ -25,11 +26,18 @@ export default function AuditScreen() {
   const parameters = query.value;
   const [chosen, setChosen] = useState<AuditView | null>(null);
   const path = useMemo(() => pathOf(parameters), [parameters.toString()]);
-  const list = usePageList<AuditView>(path, 100);
+  const allTenants = isOfAllTenants();
+  const list = usePageList<AuditView>(path, 100, allTenants);
   return (
     <>
       <ScreenTop title="Audit">
-        <CopyAs method="GET" path={path} cli={`punctual audit list${optionsOf(parameters)}`} />
+        <TenantScope />
+        <CopyAs
+          method="GET"
+          path={path}
+          cli={`punctual audit list${optionsOf(parameters)}`}
+          allTenants={allTenants}
+        />
       </ScreenTop>
       <search class="filters">
         {FILTERS.map(({ name, label, hint }) => (

@@ -4,7 +4,7 @@ import { ActionButton, CopyAs } from '../../parts/action.js';
 import { Facts } from '../../parts/facts.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
 import type { ScreenProps } from '../../routing/routes.js';

@@ -6,7 +6,7 @@ import { countText } from '../../parts/duration-text.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { Moment } from '../../parts/moment.js';
 import { ScreenTop } from '../../parts/panel.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { StateFilter } from '../../parts/state-filter.js';
 import { type Column, Table } from '../../parts/table.js';

@@ -18,6 +18,7 @@ const PAUSE: Action = {
   method: 'POST',
   path: '/v1/cluster/pause',
   cli: 'punctual cluster pause',
+  allTenants: true,
   scope: 'operator',
   question: {
     title: 'Pause dispatch everywhere?',
@@ -31,6 +32,7 @@ const RESUME: Action = {
   method: 'POST',
   path: '/v1/cluster/resume',
   cli: 'punctual cluster resume',
+  allTenants: true,
   scope: 'operator',
   done: 'Dispatch goes on.',
 };

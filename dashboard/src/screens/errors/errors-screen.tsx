@@ -8,7 +8,7 @@ import { plural } from '../../parts/duration-text.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { ScreenTop } from '../../parts/panel.js';
 import { ResourceProblem } from '../../parts/problem-note.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { query, setQuery } from '../../routing/location.js';
 import { addressWith } from '../jobs/job-filter.js';
 import { type AskedGroup, ErrorGroup, GroupDialog } from './error-group.js';

@@ -8,6 +8,7 @@ import type {
   WorkerView,
 } from '../../../../src/core/wire.js';
 import { useResource } from '../../api/resource.js';
+import { session } from '../../api/session.js';
 
 /** What Home reads, and when again: mostly because something has happened, and now and then because time passes. */
 
@@ -20,11 +21,19 @@ export const useWaiting = () =>
     everyMs: 20 * SECOND_MS,
   });
 
-/** Counts by the minute for some hours back. */
+/** The same with jobs that are not live, which are counted in the database; keys that are restricted to queues are not shown them. */
+export const useLater = () =>
+  useResource<WaitingView>(session.value?.queues === null ? '/v1/waiting?include=later' : null, {
+    events: ['job.changed', 'job.skipped', 'workflow.*', 'batch.*'],
+    atMostEveryMs: 5 * SECOND_MS,
+    everyMs: 30 * SECOND_MS,
+  });
+
+/** Counts by the minute for some hours back; what is a thousand minutes is not read every few seconds. */
 export const useStats = (history: string) =>
   useResource<StatsView>(`/v1/stats?history=${history}`, {
     events: ['job.*'],
-    atMostEveryMs: 4 * SECOND_MS,
+    atMostEveryMs: (history === '1h' ? 4 : 30) * SECOND_MS,
     everyMs: 60 * SECOND_MS,
   });
 
@@ -35,10 +44,12 @@ export const useQueues = () =>
     everyMs: 60 * SECOND_MS,
   });
 
+/** For an operator those of all tenants, because shared ones belong to one and serve all. */
 export const useWorkers = () =>
   useResource<Page<WorkerView>>('/v1/workers?limit=1000', {
     events: ['worker.*', 'leader.elected'],
     everyMs: 30 * SECOND_MS,
+    allTenants: session.value?.operator === true,
   });
 
 export const useCluster = () =>

@@ -1,20 +1,22 @@
 import type { ComponentChildren } from 'preact';
 import type { StatsView, WaitingView } from '../../../../src/core/wire.js';
+import { tenant } from '../../api/client.js';
 import { session } from '../../api/session.js';
 import { countText, durationText, shortCountText } from '../../parts/duration-text.js';
 import { ResourceProblem } from '../../parts/problem-note.js';
 import { addressOf } from '../../routing/root.js';
-import { useCluster, useStats, useWaiting, useWorkers } from './figures.js';
+import { useCluster, useLater, useStats, useWaiting, useWorkers } from './figures.js';
 
 /** The counts that somebody looks at first. */
 export function HomeTiles() {
   const waiting = useWaiting();
+  const later = useLater();
   const stats = useStats('1h');
   return (
     <section class="home-wide" aria-label="Counts">
       <ResourceProblem resource={waiting} />
       <div class="tiles">
-        <LiveTiles waiting={waiting.data.value} />
+        <LiveTiles waiting={waiting.data.value} later={later.data.value?.later} />
         <EndTiles stats={stats.data.value} />
         <WorkersTile />
         <LeaderTile />
@@ -49,7 +51,13 @@ function Tile({ name, path, value, more, tone }: TileProps) {
   );
 }
 
-function LiveTiles({ waiting }: { readonly waiting: WaitingView | undefined }) {
+interface LiveTilesProps {
+  readonly waiting: WaitingView | undefined;
+  /** Jobs that are not live. */
+  readonly later: WaitingView['later'];
+}
+
+function LiveTiles({ waiting, later: far }: LiveTilesProps) {
   const more = waiting && !waiting.complete ? '+' : '';
   const later = waiting?.data.find(({ reason }) => reason === 'due-time')?.jobs ?? 0;
   const all = waiting?.data.reduce((sum, { jobs }) => sum + jobs, 0) ?? 0;
@@ -65,7 +73,18 @@ function LiveTiles({ waiting }: { readonly waiting: WaitingView | undefined }) {
         more="now"
       />
       <Tile name="Ready" path="/jobs?state=pending" value={count(all - later)} more="due, not started" />
-      <Tile name="Due later" path="/jobs?state=pending" value={count(later)} more="within minutes" />
+      <Tile
+        name="Due later"
+        path="/jobs?state=pending"
+        value={
+          waiting && (
+            <span title={countText(later + (far?.notDue ?? 0))}>
+              {shortCountText(later + (far?.notDue ?? 0)) + (far && !far.complete ? '+' : more)}
+            </span>
+          )
+        }
+        more={`${countText(later)}${more} within minutes`}
+      />
       <Tile
         name="Oldest ready"
         value={waiting && (all > later ? durationText(oldest) : 'none')}
@@ -100,24 +119,30 @@ function EndTiles({ stats }: { readonly stats: StatsView | undefined }) {
   );
 }
 
+/** Those that serve the tenant. A tenant is not told which shared ones there are, so none of its own is no reason to worry. */
 function WorkersTile() {
   const { data } = useWorkers();
+  const isOperator = session.value?.operator === true;
   const all = data.value?.data ?? [];
-  const alive = all.filter(({ state }) => state !== 'dead');
+  const alive = all.filter(
+    (worker) => worker.state !== 'dead' && (!isOperator || worker.shared || worker.tenant === tenant.value),
+  );
   const slots = alive.reduce((sum, worker) => sum + worker.slots, 0);
   const busy = alive.reduce((sum, worker) => sum + worker.running, 0);
   const more = data.value?.next ? '+' : '';
   return (
     <Tile
-      name="Workers alive"
+      name={isOperator ? 'Workers alive' : 'Own workers alive'}
       path="/workers"
       value={data.value && countText(alive.length) + more}
       more={
         alive.length === 0
-          ? 'punctual worker run'
+          ? isOperator
+            ? 'punctual worker run'
+            : 'beside those that all share'
           : `${countText(busy)} of ${countText(slots)}${more} slots busy`
       }
-      tone={data.value && alive.length === 0 ? 'warn' : undefined}
+      tone={isOperator && data.value && alive.length === 0 ? 'warn' : undefined}
     />
   );
 }

@@ -1,15 +1,7 @@
 import type { Attempt, Job } from '../../../../src/core/job.js';
+import type { Span, SpanKind } from '../../parts/span-bar.js';
 
 /** What a job did from its submission to its end, as spans of time: pure, for the chart of its attempts. */
-
-/** `scheduled` before it is due, `waiting` since, `backoff` after a failure, `claimed` between claim and start. */
-export type SpanKind = 'scheduled' | 'waiting' | 'backoff' | 'claimed' | 'running';
-
-export interface Span {
-  readonly kind: SpanKind;
-  readonly from: number;
-  readonly to: number;
-}
 
 /** One line of the chart: an attempt with what came before it, or what goes on after the last one. */
 export interface AttemptLine {
@@ -63,15 +55,15 @@ function waitingSpans(from: number, dueAt: number, to: number, kind: SpanKind): 
   return spans.filter((span) => span.to > span.from);
 }
 
-function runningSpans({ startedAt, finishedAt }: Attempt, claimed: number, now: number): Span[] {
+function runningSpans({ startedAt, finishedAt, outcome }: Attempt, claimed: number, now: number): Span[] {
   const ended = finishedAt === null ? Math.max(now, claimed) : at(finishedAt);
   // When it really started is told with its end; of a lost attempt, never.
   const started = startedAt === null ? claimed : Math.min(Math.max(claimed, at(startedAt)), ended);
   const spans: Span[] = [
     { kind: 'claimed', from: claimed, to: started },
-    { kind: 'running', from: started, to: ended },
+    { kind: 'running', from: started, to: ended, outcome },
   ];
   // An attempt of no time at all is still to be seen.
   const shown = spans.filter((span) => span.to > span.from);
-  return shown.length > 0 ? shown : [{ kind: 'running', from: claimed, to: ended }];
+  return shown.length > 0 ? shown : [{ kind: 'running', from: claimed, to: ended, outcome }];
 }

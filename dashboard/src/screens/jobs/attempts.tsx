@@ -1,18 +1,21 @@
 import { useState } from 'preact/hooks';
 import type { Attempt, Job } from '../../../../src/core/job.js';
-import { durationText, exactText, plural } from '../../parts/duration-text.js';
+import { durationText, plural } from '../../parts/duration-text.js';
 import { JsonView } from '../../parts/json-view.js';
 import { Moment } from '../../parts/moment.js';
 import { eachSecond } from '../../parts/now.js';
+import { SpanBar, type SpanKind, SpanLegend } from '../../parts/span-bar.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { addressOf } from '../../routing/root.js';
-import { type AttemptLine, attemptLines, type Span } from './attempt-spans.js';
+import { type AttemptLine, attemptLines } from './attempt-spans.js';
 import { ErrorText } from './error-text.js';
+import { ExecutionView } from './execution-view.js';
 import { othersOf } from './other-fields.js';
 import { type TimeScale, timeScale } from './time-scale.js';
 
 /** A job may have a thousand attempts; the newest are shown. */
 const MOST_LINES = 25;
+const KINDS: readonly SpanKind[] = ['scheduled', 'waiting', 'claimed', 'running', 'backoff'];
 
 /** The attempts of a job with their workers and outcomes, and a chart of where its time went. */
 export function Attempts({ job }: { readonly job: Job }) {
@@ -28,7 +31,7 @@ export function Attempts({ job }: { readonly job: Job }) {
         <h2 id="attempts-title">
           Attempts <span class="soft figure">{job.attempt}</span>
         </h2>
-        <Legend />
+        <SpanLegend kinds={KINDS} />
       </header>
       {all.length > lines.length && (
         <button type="button" class="link" onClick={() => setWhole(true)}>
@@ -37,30 +40,6 @@ export function Attempts({ job }: { readonly job: Job }) {
       )}
       {lines.length > 0 && <Lines lines={lines} scale={scale} now={now} />}
     </section>
-  );
-}
-
-const KINDS = [
-  ['scheduled', 'not due'],
-  ['waiting', 'waiting'],
-  ['claimed', 'claimed'],
-  ['running', 'running'],
-  ['backoff', 'backoff'],
-] as const;
-const WORDS: Readonly<Record<string, string>> = Object.fromEntries(KINDS);
-
-function Legend() {
-  return (
-    <span class="job-legend" aria-hidden="true">
-      {KINDS.map(([kind, words]) => (
-        <span key={kind}>
-          <svg viewBox="0 0 10 10" aria-hidden="true">
-            <rect class={`span-${kind}`} width="10" height="10" rx="2" />
-          </svg>
-          {words}
-        </span>
-      ))}
-    </span>
   );
 }
 
@@ -108,7 +87,7 @@ function Lines({ lines, scale, now }: LinesProps) {
 
 const KNOWN: readonly (keyof Attempt)[] = [
   ...(['attempt', 'fence', 'epoch', 'worker', 'claimedAt', 'startedAt', 'finishedAt'] as const),
-  ...(['outcome', 'error'] as const),
+  ...(['outcome', 'error', 'execution'] as const),
 ];
 
 function Line({
@@ -118,7 +97,8 @@ function Line({
 }: { readonly line: AttemptLine } & Omit<LinesProps, 'lines'>) {
   const [isOpen, setOpen] = useState(false);
   const others = attempt && othersOf(attempt, KNOWN);
-  const hasMore = attempt !== null && (attempt.error !== null || others !== null);
+  const execution = attempt?.execution;
+  const hasMore = attempt !== null && (attempt.error !== null || others !== null || execution !== undefined);
   const ran = attempt === null ? null : runMs(attempt, now);
   return (
     <tbody>
@@ -143,7 +123,7 @@ function Line({
           )}
         </td>
         <td class="job-attempts-chart">
-          <Bar spans={spans} scale={scale} outcome={attempt === null ? null : attempt.outcome} />
+          <SpanBar spans={spans} scale={scale} />
         </td>
         <td class="cell-number figure">{ran === null ? '–' : durationText(ran)}</td>
         <td class="cell-number">
@@ -163,6 +143,7 @@ function Line({
         <tr>
           <td colSpan={8} class="job-attempts-error">
             {attempt.error && <ErrorText error={attempt.error} />}
+            {execution && <ExecutionView execution={execution} attempt={attempt.attempt} />}
             {others !== null && <JsonView value={others} label={`More about attempt ${attempt.attempt}`} />}
           </td>
         </tr>
@@ -174,37 +155,4 @@ function Line({
 function runMs({ startedAt, claimedAt, finishedAt }: Attempt, now: number): number {
   const end = finishedAt === null ? now : Date.parse(finishedAt);
   return Math.max(0, end - Date.parse(startedAt ?? claimedAt));
-}
-
-interface BarProps {
-  readonly spans: readonly Span[];
-  readonly scale: TimeScale;
-  readonly outcome: string | null;
-}
-
-const WIDTH = 1_000;
-
-function Bar({ spans, scale, outcome }: BarProps) {
-  const words = spans.map(({ kind, from, to }) => `${WORDS[kind]} ${durationText(to - from)}`).join(', ');
-  return (
-    <svg class="job-bar" viewBox={`0 0 ${WIDTH} 18`} preserveAspectRatio="none" role="img" aria-label={words}>
-      {spans.map((span) => {
-        const { kind, from, to } = span;
-        const x = scale(from) * WIDTH;
-        const look = kind === 'running' && outcome !== null ? `span-running span-${outcome}` : `span-${kind}`;
-        return (
-          <rect
-            key={`${kind} ${from}`}
-            class={look}
-            x={x.toFixed(1)}
-            y={kind === 'running' ? 1 : 5}
-            width={Math.max(3, scale(to) * WIDTH - x).toFixed(1)}
-            height={kind === 'running' ? 16 : 8}
-          >
-            <title>{`${WORDS[kind]}: ${durationText(to - from)}, from ${exactText(from)}`}</title>
-          </rect>
-        );
-      })}
-    </svg>
-  );
 }

@@ -6,7 +6,7 @@ import { type Action, CopyAs, perform } from '../../parts/action.js';
 import { Dialog } from '../../parts/dialog.js';
 import { Field, fieldProblem } from '../../parts/field.js';
 import { ProblemNote } from '../../parts/problem-note.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { toast } from '../../parts/toasts.js';
 import { jsonMistake, jsonText } from './json-text.js';
 import { localText, momentOfLocal } from './local-time.js';

@@ -1,6 +1,6 @@
 import type { JobState } from '../../../../src/core/job.js';
 import type { JobFilter as BodyFilter } from '../../../../src/core/wire.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 
 /**
  * Filters of jobs, as they stand in the address of the page, in the query bar, in a request, and on a command line. All of

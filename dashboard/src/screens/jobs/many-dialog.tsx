@@ -6,6 +6,7 @@ import { Dialog } from '../../parts/dialog.js';
 import { countText, plural } from '../../parts/duration-text.js';
 import { ProblemNote } from '../../parts/problem-note.js';
 import { ProgressBar } from '../../parts/progress-bar.js';
+import { toast } from '../../parts/toasts.js';
 import { addressOf } from '../../routing/root.js';
 import { type Choice, ManyWork } from './many-work.js';
 import './many-dialog.css';
@@ -67,6 +68,17 @@ export function ManyDialog({ verb, choice, which, cli, onClose, onChanged }: Man
     await work.carryOut();
     if (work.changed.value > 0) onChanged();
   };
+  const undo = async (back: ManyWork) => {
+    await back.carryOut();
+    onChanged();
+    onClose();
+    const problem = back.problem.value;
+    toast(
+      problem
+        ? { kind: 'bad', text: `${MANY_WORDS[back.verb].does}: ${problem.message}` }
+        : { kind: 'good', text: `Taken back: ${plural(back.changed.value, 'job')}.` },
+    );
+  };
   return (
     <Dialog title={`${words.does} jobs`} onClose={onClose}>
       <p class="many-which">{which}</p>
@@ -75,7 +87,12 @@ export function ManyDialog({ verb, choice, which, cli, onClose, onChanged }: Man
       <Refused work={work} />
       <div class="dialog-buttons">
         <CopyAs method="POST" {...work.request} cli={cli} />
-        <Buttons work={work} onClose={onClose} onBegin={() => void begin()} />
+        <Buttons
+          work={work}
+          onClose={onClose}
+          onBegin={() => void begin()}
+          onUndo={(back) => void undo(back)}
+        />
       </div>
     </Dialog>
   );
@@ -134,9 +151,10 @@ interface ButtonsProps {
   readonly work: ManyWork;
   readonly onClose: () => void;
   readonly onBegin: () => void;
+  readonly onUndo: (back: ManyWork) => void;
 }
 
-function Buttons({ work, onClose, onBegin }: ButtonsProps) {
+function Buttons({ work, onClose, onBegin, onUndo }: ButtonsProps) {
   const { does, isDangerous = false } = MANY_WORDS[work.verb];
   const phase = work.phase.value;
   const matched = work.matched.value;
@@ -151,7 +169,18 @@ function Buttons({ work, onClose, onBegin }: ButtonsProps) {
         Stop
       </button>
     );
-  if (phase === 'done') return close('Close');
+  const { undo } = work;
+  if (phase === 'done')
+    return (
+      <>
+        {undo && (
+          <button type="button" class="button" onClick={() => onUndo(undo)}>
+            Undo
+          </button>
+        )}
+        {close('Close')}
+      </>
+    );
   const isBegun = phase === 'stopped' || (phase === 'broken' && work.tried.value > 0);
   return (
     <>

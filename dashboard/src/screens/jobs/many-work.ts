@@ -26,6 +26,8 @@ const MOST_PART = 10_000;
 /** Jobs that were not changed, of which so many are shown. */
 const MOST_REFUSED = 100;
 
+const BACK: Readonly<Partial<Record<ManyVerb, ManyVerb>>> = { hold: 'release', release: 'hold' };
+
 export class ManyWork {
   readonly phase = signal<Phase>('counting');
   /** How many jobs the dry run has counted. */
@@ -88,6 +90,18 @@ export class ManyWork {
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  /**
+   * What takes it back; null where nothing does. Jobs that were on hold before were refused, so that only what was changed is
+   * changed again; of jobs that a filter finds, nobody knows which these were.
+   */
+  get undo(): ManyWork | null {
+    const back = BACK[this.verb];
+    const isKnown = this.refused.value.length === this.refusedCount.value;
+    if (back === undefined || !('ids' in this.choice) || !isKnown || this.changed.value === 0) return null;
+    const refused = new Set(this.refused.value.map(({ id }) => id));
+    return new ManyWork(back, { ids: this.choice.ids.filter((id) => !refused.has(id)) });
   }
 
   /** Ends after the part that is under way. */

@@ -7,13 +7,15 @@ import { EmptyState } from '../../parts/empty-state.js';
 import { Moment } from '../../parts/moment.js';
 import { ScreenTop } from '../../parts/panel.js';
 import { type Column, Table } from '../../parts/table.js';
+import { isOfAllTenants, TenantScope } from '../../parts/tenant-scope.js';
 import { Words } from '../../parts/words.js';
 import { NewKey } from './new-key.js';
 import { ShownOnce } from './shown-once.js';
 
 /** Keys: who may do what, until when, and when they were last used. */
 export default function KeysScreen() {
-  const list = usePageList<KeyView>('/v1/keys', 100);
+  const allTenants = isOfAllTenants();
+  const list = usePageList<KeyView>('/v1/keys', 100, allTenants);
   const [isMaking, setMaking] = useState(false);
   const [made, setMade] = useState<NewKeyView | null>(null);
   const refresh = () => void list.restart();
@@ -24,14 +26,15 @@ export default function KeysScreen() {
   return (
     <>
       <ScreenTop title="Keys">
+        <TenantScope />
         <button type="button" class="button button-main" onClick={() => setMaking(true)}>
           New key
         </button>
-        <CopyAs method="GET" path="/v1/keys" cli="punctual key list" />
+        <CopyAs method="GET" path="/v1/keys" cli="punctual key list" allTenants={allTenants} />
       </ScreenTop>
       <Table
         label="Keys"
-        columns={columnsOf(refresh, show)}
+        columns={columnsOf({ allTenants, refresh, show })}
         rows={list.rows.value}
         keyOf={({ id }) => id}
         list={list}
@@ -60,7 +63,13 @@ function rightsOf({ operator, scopes, queues, tasks }: KeyView): string[] {
   ];
 }
 
-function columnsOf(refresh: () => void, show: (key: NewKeyView) => void): readonly Column<KeyView>[] {
+interface Steered {
+  readonly allTenants: boolean;
+  readonly refresh: () => void;
+  readonly show: (key: NewKeyView) => void;
+}
+
+function columnsOf(steered: Steered): readonly Column<KeyView>[] {
   return [
     { title: 'Name', render: ({ name }) => name },
     { title: 'May', render: (key) => <Words words={rightsOf(key)} most={6} /> },
@@ -82,28 +91,27 @@ function columnsOf(refresh: () => void, show: (key: NewKeyView) => void): readon
     },
     {
       ...{ title: 'Change', width: '210px' },
-      render: (key) => <Steering keyView={key} refresh={refresh} show={show} />,
+      render: (key) => <Steering keyView={key} {...steered} />,
     },
   ];
 }
 
-interface SteeringProps {
+interface SteeringProps extends Steered {
   readonly keyView: KeyView;
-  readonly refresh: () => void;
-  readonly show: (key: NewKeyView) => void;
 }
 
-function Steering({ keyView: { id, name }, refresh, show }: SteeringProps) {
+function Steering({ keyView: { id, name }, allTenants, refresh, show }: SteeringProps) {
   const path = `/v1/keys/${encodeURIComponent(id)}`;
   const isOwn = session.value?.keyId === id;
   return (
-    <span class="action">
+    <span class="actions">
       <ActionButton
         isSmall
         action={{
           label: 'Rotate',
           method: 'POST',
           path: `${path}/rotate`,
+          allTenants,
           body: {},
           cli: `punctual key rotate ${id}`,
           scope: 'admin',
@@ -122,6 +130,7 @@ function Steering({ keyView: { id, name }, refresh, show }: SteeringProps) {
           label: 'Revoke',
           method: 'DELETE',
           path,
+          allTenants,
           cli: `punctual key revoke ${id}`,
           scope: 'admin',
           isDangerous: true,

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { NewKeyView } from '../../../../src/core/access.js';
+import { tenant } from '../../api/client.js';
 import { may } from '../../api/session.js';
 import { Choices, FormDialog, TextField } from '../../parts/form.js';
 import { momentOfLocal } from '../jobs/local-time.js';
@@ -37,6 +38,7 @@ export function NewKey({ onClose, onDone }: NewKeyProps) {
               label: 'Create',
               method: 'POST',
               path: '/v1/keys',
+              allTenants: isOperator,
               body,
               cli: `punctual key create ${wordsOf(body)}`,
               scope: 'admin',
@@ -61,6 +63,12 @@ export function NewKey({ onClose, onDone }: NewKeyProps) {
           )}
           {!isOperator && (
             <>
+              {tenant.value !== null && (
+                <p class="soft">
+                  It is for the tenant <span class="mono">{tenant.value}</span>; another is chosen at the top
+                  of the page.
+                </p>
+              )}
               <Choices legend="It may" all={SCOPES} chosen={scopes} onChange={setScopes} />
               <div class="field-pair">
                 <TextField

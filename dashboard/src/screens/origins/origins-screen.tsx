@@ -3,7 +3,7 @@ import type { OriginView } from '../../../../src/core/wire.js';
 import { useFreshList } from '../../api/fresh-list.js';
 import { may } from '../../api/session.js';
 import { ActionButton, CopyAs } from '../../parts/action.js';
-import { countText } from '../../parts/duration-text.js';
+import { countText, durationText } from '../../parts/duration-text.js';
 import { EmptyState } from '../../parts/empty-state.js';
 import { noneText, rateText } from '../../parts/limit-text.js';
 import { Moment } from '../../parts/moment.js';
@@ -37,11 +37,11 @@ export default function OriginsScreen() {
         hasKeys
         empty={
           <EmptyState
-            title="No origin is called now"
+            title="No origin was called"
             command="punctual job submit --http POST https://example.com/hook"
           >
             <p>
-              An origin is listed while jobs call it, while it is paused or down, and as long as it has
+              An origin is listed once jobs have called it, while it is paused or down, and as long as it has
               limits.
             </p>
           </EmptyState>
@@ -76,6 +76,14 @@ function columnsOf(refresh: () => void, limit: (origin: OriginView) => void): re
       render: ({ consecutiveFailures }) => countText(consecutiveFailures),
     },
     { title: 'Calls', isNumber: true, width: '70px', render: ({ running }) => countText(running) },
+    {
+      ...{ title: 'p50', isNumber: true, width: '80px', hiddenBelow: 'narrow' },
+      render: (origin) => latencyText(origin, 'p50Ms'),
+    },
+    {
+      ...{ title: 'p99', isNumber: true, width: '80px', hiddenBelow: 'medium' },
+      render: (origin) => latencyText(origin, 'p99Ms'),
+    },
     { title: 'Waiting', isNumber: true, width: '80px', render: ({ waiting }) => countText(waiting) },
     {
       ...{ title: 'At a time', isNumber: true, width: '90px', hiddenBelow: 'medium' },
@@ -88,7 +96,7 @@ function columnsOf(refresh: () => void, limit: (origin: OriginView) => void): re
     {
       ...{ title: 'Change', width: '200px', hiddenBelow: 'narrow' },
       render: (origin) => (
-        <span class="action">
+        <span class="actions">
           {may('admin') && (
             <button type="button" class="button button-small" onClick={() => limit(origin)}>
               Limits
@@ -99,6 +107,10 @@ function columnsOf(refresh: () => void, limit: (origin: OriginView) => void): re
       ),
     },
   ];
+}
+
+function latencyText({ latency }: OriginView, which: 'p50Ms' | 'p99Ms'): string {
+  return latency === null ? '–' : durationText(latency[which]);
 }
 
 function Reset({ origin, onDone }: { readonly origin: string; readonly onDone: () => void }) {

@@ -9,7 +9,7 @@ import { Facts } from '../../parts/facts.js';
 import { rateText } from '../../parts/limit-text.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { addressOf } from '../../routing/root.js';
 import type { ScreenProps } from '../../routing/routes.js';
@@ -40,15 +40,17 @@ export default function QueueScreen({ params: { name = '' } }: ScreenProps) {
         </a>
         <CopyAs method="GET" path={path} cli={`punctual queue get ${quoted(name)}`} />
       </ScreenTop>
-      <div class="grid">
-        <Panel title="Now" resource={queue}>
-          {(now) => <Now queue={now} />}
-        </Panel>
-        <Panel title="Limits" resource={queue}>
-          {(now) => <Limits queue={now} />}
-        </Panel>
+      <div class="stack">
+        <div class="grid">
+          <Panel title="Now" resource={queue}>
+            {(now) => <Now queue={now} />}
+          </Panel>
+          <Panel title="Limits" resource={queue}>
+            {(now) => <Limits queue={now} />}
+          </Panel>
+        </div>
+        <History name={name} />
       </div>
-      <History name={name} />
       {isLimiting && view && (
         <QueueLimitsDialog queue={view} onClose={() => setLimiting(false)} onDone={refresh} />
       )}

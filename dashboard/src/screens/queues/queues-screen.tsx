@@ -78,7 +78,7 @@ function columnsOf(refresh: () => void, limit: (queue: QueueView) => void): read
     {
       ...{ title: 'Change', width: '190px', hiddenBelow: 'narrow' },
       render: (queue) => (
-        <span class="action">
+        <span class="actions">
           {may('admin') && (
             <button type="button" class="button button-small" onClick={() => limit(queue)}>
               Limits

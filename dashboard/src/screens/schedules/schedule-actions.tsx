@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact';
 import type { Batch } from '../../../../src/core/batch.js';
 import type { Job } from '../../../../src/core/job.js';
 import type { ScheduleView } from '../../../../src/core/wire.js';
@@ -31,10 +32,12 @@ export function SchedulePause({ schedule: { name, paused }, isSmall = false, onD
 interface ScheduleActionsProps {
   readonly schedule: ScheduleView;
   readonly onDone: () => void;
+  /** More of them, which stand before the one that cannot be taken back. */
+  readonly children: ComponentChildren;
 }
 
-/** What can be done to a schedule besides. */
-export function ScheduleActions({ schedule, onDone }: ScheduleActionsProps) {
+/** What can be done to a schedule. */
+export function ScheduleActions({ schedule, onDone, children }: ScheduleActionsProps) {
   const { name } = schedule;
   return (
     <>
@@ -50,6 +53,7 @@ export function ScheduleActions({ schedule, onDone }: ScheduleActionsProps) {
           onDone: (answer) => goTo(pathOfRun(schedule, answer as Job | Workflow | Batch)),
         }}
       />
+      {children}
       <ActionButton
         action={{
           label: 'Delete',

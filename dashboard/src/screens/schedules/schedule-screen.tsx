@@ -7,7 +7,7 @@ import { Facts } from '../../parts/facts.js';
 import { JsonView } from '../../parts/json-view.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { addressOf } from '../../routing/root.js';
 import type { ScreenProps } from '../../routing/routes.js';
@@ -17,7 +17,7 @@ import { Ledger } from './ledger.js';
 import { OccurrenceList } from './occurrence-list.js';
 import { ScheduleActions } from './schedule-actions.js';
 import { runsText, timesText } from './schedule-text.js';
-import { usePreview } from './use-preview.js';
+import { type TypedTimes, usePreview } from './use-preview.js';
 
 /** One schedule: when it is due next, and what became of what was due. */
 export default function ScheduleScreen({ params: { name = '' } }: ScreenProps) {
@@ -28,11 +28,19 @@ export default function ScheduleScreen({ params: { name = '' } }: ScreenProps) {
   return (
     <>
       <ScreenTop title={<span class="mono">{name}</span>}>
-        {view && <ScheduleActions schedule={view} onDone={() => void schedule.refresh()} />}
-        {view && may('submit') && (
-          <button type="button" class="button" onClick={() => setFilling(true)}>
-            Backfill
-          </button>
+        {view && (
+          <ScheduleActions schedule={view} onDone={() => void schedule.refresh()}>
+            {view && may('admin') && (
+              <a class="button" href={addressOf(`/schedules/${encodeURIComponent(name)}/edit`)}>
+                Edit
+              </a>
+            )}
+            {view && may('submit') && (
+              <button type="button" class="button" onClick={() => setFilling(true)}>
+                Backfill
+              </button>
+            )}
+          </ScheduleActions>
         )}
         <CopyAs method="GET" path={path} cli={`punctual schedule get ${quoted(name)}`} />
       </ScreenTop>
@@ -58,7 +66,7 @@ function About({ schedule }: { readonly schedule: ScheduleView }) {
   const words = useExpressionWords(schedule.cron);
   const { paused, nextAt, lastJob, overlap, catchUp, payload, changedAt, changedBy, managedBy } = schedule;
   return (
-    <>
+    <div class="stack">
       <Facts
         facts={[
           [
@@ -93,18 +101,40 @@ function About({ schedule }: { readonly schedule: ScheduleView }) {
         ]}
       />
       {payload !== undefined && payload !== null && <JsonView value={payload} label="Payload" />}
-    </>
+    </div>
   );
 }
 
 function Next({ schedule }: { readonly schedule: ScheduleView }) {
-  const { cron, every, timezone = 'UTC', nextAt, paused } = schedule;
-  const times = cron !== undefined ? { cron, timezone } : every !== undefined ? { every } : null;
-  const { occurrences, problem } = usePreview(paused ? null : times);
+  const { cron, timezone, paused } = schedule;
+  const { occurrences, problem } = usePreview(paused ? null : timesOf(schedule));
   if (paused) return <p class="soft">None while it is paused.</p>;
   if (problem) return <p class="notice notice-bad">{problem.message}</p>;
-  // An interval counts from a moment of its own, so only its next occurrence is known here.
-  const shown = cron === undefined ? (nextAt === null ? [] : [{ at: nextAt }]) : occurrences;
-  if (shown.length === 0) return <p class="soft">None.</p>;
-  return <OccurrenceList occurrences={shown} timezone={timezone} />;
+  if (occurrences.length === 0) return <p class="soft">None.</p>;
+  return (
+    <OccurrenceList occurrences={occurrences} {...(cron !== undefined && { timezone: timezone ?? 'UTC' })} />
+  );
+}
+
+/** Null if nothing is due any more. */
+function timesOf({
+  cron,
+  every,
+  at,
+  timezone,
+  dst,
+  startAt,
+  endAt,
+  nextAt,
+}: ScheduleView): TypedTimes | null {
+  if (nextAt === null) return null;
+  const end = endAt && { endAt };
+  // An interval counts from a moment of its own, of which its next occurrence is a later one.
+  if (every !== undefined) return { every, startAt: nextAt, from: justBefore(nextAt), ...end };
+  if (cron === undefined) return { at: at ?? nextAt };
+  return { cron, timezone: timezone ?? 'UTC', ...(dst && { dst }), ...(startAt && { startAt }), ...end };
+}
+
+function justBefore(moment: string): string {
+  return new Date(Date.parse(moment) - 1).toISOString();
 }

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import type { ScheduleTimes } from '../../../../src/core/schedule.js';
 import type { PreviewAnswer } from '../../../../src/core/wire.js';
 import { call } from '../../api/client.js';
 import { asProblem, type Problem } from '../../api/problem.js';
@@ -7,12 +8,20 @@ import { asProblem, type Problem } from '../../api/problem.js';
 export interface TypedTimes {
   readonly cron?: string;
   readonly every?: string;
+  readonly at?: string;
   readonly timezone?: string;
+  readonly startAt?: string;
+  readonly endAt?: string;
+  readonly dst?: ScheduleTimes['dst'];
+  /** Occurrences after this moment; default now. */
+  readonly from?: string;
 }
 
 /** What a schedule would come to. */
 export interface Preview {
   readonly occurrences: PreviewAnswer['data'];
+  /** The zone that they were asked for with: what is being typed may be none. */
+  readonly timezone?: string | undefined;
   readonly problem: Problem | null;
 }
 
@@ -33,7 +42,7 @@ export function usePreview(times: TypedTimes | null): Preview {
           body,
           signal: over.signal,
         });
-        setPreview({ occurrences: answer.data, problem: null });
+        setPreview({ occurrences: answer.data, timezone: times?.timezone, problem: null });
       } catch (error) {
         const problem = asProblem(error);
         if (problem) setPreview((before) => ({ ...before, problem }));

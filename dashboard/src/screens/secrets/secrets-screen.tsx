@@ -83,7 +83,7 @@ function Steering({ secret, refresh, change }: SteeringProps) {
   if (!may('admin')) return null;
   const { name } = secret;
   return (
-    <span class="action">
+    <span class="actions">
       <button type="button" class="button button-small" onClick={() => change(secret)}>
         New value
       </button>

@@ -1,6 +1,6 @@
 import type { Job, Target } from '../../../../src/core/job.js';
 import { parseExactly, writeExactly } from '../../api/exact-json.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { jsonMistake, jsonText } from '../jobs/json-text.js';
 import { localText, momentOfLocal } from '../jobs/local-time.js';
 

@@ -64,7 +64,7 @@ export function TenantForm({ tenant, onClose, onDone }: TenantFormProps) {
     <FormDialog
       title={tenant ? `Limits of ${tenant.id}` : 'New tenant'}
       onClose={onClose}
-      action={id === '' ? null : { ...action, scope: 'operator', onDone }}
+      action={id === '' ? null : { ...action, allTenants: true, scope: 'operator', onDone }}
     >
       {(problem) => (
         <>

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks';
 import type { Quotas } from '../../../../src/core/quotas.js';
-import type { TenantView } from '../../../../src/core/wire.js';
+import type { Page, TenantView } from '../../../../src/core/wire.js';
 import { chooseTenant } from '../../api/client.js';
 import { usePageList } from '../../api/page-list.js';
+import { useResource } from '../../api/resource.js';
 import { may } from '../../api/session.js';
 import { CopyAs } from '../../parts/action.js';
 import { countText } from '../../parts/duration-text.js';
@@ -18,6 +19,12 @@ import { QUOTA_LABELS, TenantForm } from './tenant-form.js';
 /** The tenants with their shares and quotas; a tenant sees itself. */
 export default function TenantsScreen() {
   const list = usePageList<TenantView>('/v1/tenants', 100);
+  // The choice at the top of the page has those that it knows.
+  const known = useResource<Page<TenantView>>('/v1/tenants?limit=1000', { allTenants: true });
+  const refresh = () => {
+    void list.restart();
+    void known.refresh();
+  };
   const [form, setForm] = useState<{ readonly tenant?: TenantView } | null>(null);
   return (
     <>
@@ -27,7 +34,7 @@ export default function TenantsScreen() {
             New tenant
           </button>
         )}
-        <CopyAs method="GET" path="/v1/tenants" cli="punctual tenant list" />
+        <CopyAs method="GET" path="/v1/tenants" cli="punctual tenant list" allTenants />
       </ScreenTop>
       <Table
         label="Tenants"
@@ -38,7 +45,7 @@ export default function TenantsScreen() {
         hasKeys
         empty={<EmptyState title="No tenants" command="punctual tenant create acme" />}
       />
-      {form && <TenantForm {...form} onClose={() => setForm(null)} onDone={() => void list.restart()} />}
+      {form && <TenantForm {...form} onClose={() => setForm(null)} onDone={refresh} />}
     </>
   );
 }
@@ -74,7 +81,7 @@ function columnsOf(change: (tenant: TenantView) => void): readonly Column<Tenant
       ...{ title: 'Change', width: '180px' },
       render: (tenant) =>
         isOperator && (
-          <span class="action">
+          <span class="actions">
             <button type="button" class="button button-small" onClick={() => look(tenant.id)}>
               Look at it
             </button>

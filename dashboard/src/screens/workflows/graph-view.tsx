@@ -34,8 +34,9 @@ export function GraphView({ jobs, critical }: GraphViewProps) {
   const [zoom, setZoom] = useState(1);
   const size = { width: layout.width + 2 * MARGIN, height: layout.height + 2 * MARGIN };
   const fit = () => {
-    const { clientWidth, clientHeight } = box.current!;
-    setZoom(Math.max(LEAST_ZOOM, Math.min(1, clientWidth / size.width, clientHeight / size.height)));
+    // The box is as high as what is drawn, up to the part of the window that its style gives it.
+    const most = Number.parseFloat(getComputedStyle(box.current!).maxHeight);
+    setZoom(Math.max(LEAST_ZOOM, Math.min(1, box.current!.clientWidth / size.width, most / size.height)));
   };
   useEffect(fit, [layout]);
   useEffect(() => {

@@ -1,25 +1,31 @@
+import { useEffect, useState } from 'preact/hooks';
 import type { Workflow, WorkflowStepView } from '../../../../src/core/workflow.js';
-import { useResource } from '../../api/resource.js';
+import { type Freshness, useResource } from '../../api/resource.js';
 import { ActionButton, CopyAs } from '../../parts/action.js';
 import { Facts } from '../../parts/facts.js';
 import { Moment } from '../../parts/moment.js';
 import { Panel, ScreenTop } from '../../parts/panel.js';
+import { ResourceProblem } from '../../parts/problem-note.js';
 import { ProgressBar } from '../../parts/progress-bar.js';
-import { quoted } from '../../parts/shell-word.js';
+import { quoted } from '../../parts/quoted.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Tabs } from '../../parts/tabs.js';
 import { addressOf } from '../../routing/root.js';
 import type { ScreenProps } from '../../routing/routes.js';
 import { CriticalPathBars } from './critical-path.js';
+import { GanttView } from './gantt-view.js';
 import { GraphView } from './graph-view.js';
 import { WorkflowActions } from './workflow-actions.js';
 
 /** One workflow: its graph, its critical path, and its steps. */
 export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
   const path = `/v1/workflows/${encodeURIComponent(id)}`;
-  const workflow = useResource<Workflow>(path, { events: ['workflow.*', 'job.*'] });
+  const [steps, setSteps] = useState(0);
+  const freshness = freshnessOf(id, steps);
+  const workflow = useResource<Workflow>(path, freshness);
   const view = workflow.data.value;
+  useEffect(() => setSteps(view?.progress.steps ?? 0), [view]);
   const refresh = () => void workflow.refresh();
   return (
     <>
@@ -41,6 +47,11 @@ export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
                   title: 'Graph',
                   render: () => <GraphView jobs={now.jobs} critical={criticalOf(now)} />,
                 },
+                {
+                  name: 'gantt',
+                  title: 'Gantt',
+                  render: () => <TimedSteps path={path} freshness={freshness} workflow={now} />,
+                },
                 { name: 'list', title: 'List', render: () => <Steps workflow={now} onDone={refresh} /> },
                 {
                   name: 'path',
@@ -52,6 +63,33 @@ export default function WorkflowScreen({ params: { id = '' } }: ScreenProps) {
           )}
         </Panel>
       </div>
+    </>
+  );
+}
+
+/** From so many steps on, a workflow is read less often: something happens all the time, and each read is much. */
+const MANY_STEPS = 1_000;
+
+function freshnessOf(id: string, steps: number): Freshness {
+  const atMostEveryMs = steps > MANY_STEPS ? 10_000 : 2_000;
+  return { events: ['workflow.*', 'job.*'], about: id, atMostEveryMs };
+}
+
+interface TimedStepsProps {
+  readonly path: string;
+  readonly freshness: Freshness;
+  readonly workflow: Workflow;
+}
+
+/** Attempts are read only where they are shown: of ten thousand steps, they are much. */
+function TimedSteps({ path, freshness, workflow }: TimedStepsProps) {
+  const timed = useResource<Workflow>(`${path}?include=attempts`, freshness);
+  const view = timed.data.value;
+  return (
+    <>
+      <ResourceProblem resource={timed} />
+      {view && <GanttView workflow={view} critical={criticalOf(workflow)} />}
+      {!view && timed.problem.value === null && <div class="placeholder" />}
     </>
   );
 }
