@@ -296,6 +296,27 @@ describe('graphs, batches and schedules', () => {
     expect((await by.claimOne()).jobId).toBe(jobs.second!.id);
   });
 
+  it('a step whose artifact never comes fails before its turn, and its workflow with it', async () => {
+    const user = node.newTenant();
+    await announced(user);
+    const never = exec('packer@1.0', { artifactTimeout: '50ms' });
+    const { id, jobs } = await user.get<Workflow>('POST', '/v1/workflows', {
+      body: {
+        name: 'w',
+        onFailure: 'continue',
+        jobs: { a: { task: 'work' }, b: { target: never, after: ['a'] }, c: { task: 'work', after: ['b'] } },
+      },
+    });
+    expect(await user.ended(jobs.b!.id)).toMatchObject({
+      ...{ state: 'failed', error: { code: 'ARTIFACT_MISSING' } },
+    });
+    const by = await worker(user);
+    await by.succeed(await by.claimOne());
+    const workflow = () => user.get<Workflow>('GET', `/v1/workflows/${id}`);
+    await expect.poll(async () => (await workflow()).state, { timeout: 5_000 }).toBe('failed');
+    expect((await workflow()).jobs).toMatchObject({ a: { state: 'succeeded' }, c: { state: 'skipped' } });
+  });
+
   it('a step in a workflow on hold goes on with its release', async () => {
     const user = node.newTenant();
     const { upload } = await announced(user);
