@@ -3708,7 +3708,7 @@ array_to_string(ARRAY(
 EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
 EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
 EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake,
-EXISTS (SELECT 1 FROM punctual.later WHERE artifact >= '00000000-0000-0000-0000-000000000000') AS artifacts;
+(SELECT true FROM punctual.later WHERE artifact IS NOT NULL ORDER BY artifact LIMIT 1) IS NOT NULL AS artifacts;
 
 -- make-artifact-gone
 UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL

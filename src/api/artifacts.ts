@@ -67,9 +67,9 @@ export const artifactRoutes: readonly Route[] = [
           ...{ createdBy: actor, now, expiresAt: now + uploadTime },
           mostBytes: (await shard.quotas.of(tenant))?.artifactBytes ?? null,
         },
-        (db, made) => noteArtifact(db, shard, call.author, 'artifact.create', null, made),
+        (db, made, before) => noteArtifact(db, shard, call.author, 'artifact.create', before, made),
       );
-      if (isNew) shard.currentLeader()?.noteEntry();
+      shard.currentLeader()?.noteEntry();
       return new Answer(isNew ? 201 : 200, await announcedView(node, shard, row, call, body.direct ?? false));
     },
   }),

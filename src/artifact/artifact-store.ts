@@ -69,6 +69,9 @@ export interface ArtifactStore {
   /** Removes what broken uploads left and nobody has written to since the moment; the parts of uploads are kept for `abandon`. */
   sweep(before: number): Promise<void>;
 
+  /** Ends all connections; what is under way fails. */
+  close(): Promise<void>;
+
   /**
    * How a client may upload the bytes to the store itself, without a node in between; the upload is ended by `complete`. Null
    * where it cannot.

@@ -99,6 +99,8 @@ export class FolderStore implements ArtifactStore {
     });
   }
 
+  async close(): Promise<void> {}
+
   directUpload(): Promise<null> {
     return Promise.resolve(null);
   }

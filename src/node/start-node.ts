@@ -160,7 +160,7 @@ async function assemble(
   self.url = addressOf(config, port);
 
   loopDelay.start();
-  const sweeping = tendStore(artifacts, config, log).start();
+  const tending = tendStore(artifacts, config, log).start();
   certificate?.watch((next) => {
     trust.serve(next);
     (server.server as unknown as TlsServer).setSecureContext(next);
@@ -188,7 +188,8 @@ async function assemble(
     await inTurn('requests', () => server.close());
     await inTurn('authentication', () => authentication.close());
     await inTurn('peers', () => peers.close());
-    await sweeping.stop();
+    await artifacts.close();
+    await tending.stop();
     await loopDelay.stop();
     await certificate?.stop();
     await inTurn('registration', () => membership.leave());
