@@ -61,7 +61,9 @@ export const artifactUploadRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, call }) => {
       const row = await mustFind(node, caller, id);
       if (row.state === 'ready') return viewOfArtifact(row);
-      return viewOfArtifact(await complete(node, node.shardOf(caller.tenant), row, call));
+      const shard = node.shardOf(caller.tenant);
+      const work = () => complete(node, shard, row, call);
+      return viewOfArtifact(await node.transfers.once(id, row.sha256, work));
     },
   }),
 ];
@@ -200,9 +202,12 @@ async function complete(node: NodeContext, shard: Shard, row: ArtifactRow, call:
     const found = inspect(await headOf(node, row), size, rulesFor(node, row));
     return await finish(node, shard, row, found, call.author);
   } catch (error) {
+    // Another node may have ended it meanwhile.
+    const now = await findArtifact(shard.pool, tenant, id).catch(() => null);
+    if (now?.state === 'ready' && now.sha256 === sha256) return now;
     // What cannot be run is of no use to this artifact; another one may have the same bytes.
     if (error instanceof PunctualError && error.code === 'ARTIFACT_NOT_RUNNABLE')
-      await forgetBytes(shard.pool, sha256, () => artifacts.remove(sha256));
+      await forgetBytes(shard.pool, sha256, (signal) => artifacts.remove(sha256, signal));
     throw error;
   } finally {
     end();
@@ -237,20 +242,20 @@ async function finish(
     row,
     found,
     shard.clock.now(),
-    async () => {
-      if ((await artifacts.size(sha256)) === null) throw notThere(sha256);
+    async (signal) => {
+      if ((await artifacts.size(sha256, signal)) === null) throw notThere(sha256);
     },
     (db, after) => noteArtifact(db, shard, by, 'artifact.upload', row, after),
   );
   if (ready) {
     shard.currentLeader()?.noteEntry();
-    await shard.tellArrived();
+    await shard.tellArrived(id);
     return ready;
   }
   // Another upload of the same bytes was faster, or the artifact is not what it was.
   const now = await findArtifact(shard.pool, tenant, id);
   if (now?.state === 'ready' && now.sha256 === sha256) return now;
-  await forgetBytes(shard.pool, sha256, () => artifacts.remove(sha256));
+  await forgetBytes(shard.pool, sha256, (signal) => artifacts.remove(sha256, signal));
   throw new PunctualError(
     'UPLOAD_EXPIRED',
     `Artifact ${id} was removed or announced anew meanwhile; nothing was stored.`,

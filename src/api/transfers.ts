@@ -9,6 +9,7 @@ const MOST = 256;
 export class Transfers {
   private readonly room = new TenantRoom(MOST);
   private readonly downloads = new Set<Readable>();
+  private readonly ending = new Map<string, Promise<unknown>>();
 
   /** Takes room for one transfer; answers with what gives it back. */
   begin(tenant: string): () => void {
@@ -22,6 +23,16 @@ export class Transfers {
       if (isOpen) this.room.giveBack(tenant);
       isOpen = false;
     };
+  }
+
+  /** Ends an upload; whoever asks again while that is under way, because the answer takes long, gets the same answer. */
+  once<T>(upload: string, sha256: string, end: () => Promise<T>): Promise<T> {
+    const key = `${upload} ${sha256}`;
+    const underWay = this.ending.get(key) as Promise<T> | undefined;
+    if (underWay !== undefined) return underWay;
+    const ended = end().finally(() => this.ending.delete(key));
+    this.ending.set(key, ended);
+    return ended;
   }
 
   /** Takes note of bytes that are being sent; a node that stops breaks them off. */

@@ -18,6 +18,17 @@ export interface BucketOptions extends AwsCredentials {
   readonly endpoint: string;
 }
 
+/** Objects of one list. */
+export const LISTED_AT_ONCE = 1_000;
+
+/** An object as a list shows it. */
+export interface StoredObject {
+  readonly key: string;
+  readonly size: number;
+  /** When it was written, by the server's clock. */
+  readonly at: number;
+}
+
 /** One request. */
 interface BucketRequest {
   readonly method: 'GET' | 'PUT' | 'HEAD' | 'DELETE';
@@ -27,6 +38,8 @@ interface BucketRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** The body, which is sent once, and the hash by which the server checks it. */
   readonly body?: { readonly stream: AsyncIterable<Buffer>; readonly hash: string };
+  /** Breaks it off. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 type Answer = Dispatcher.ResponseData;
@@ -80,27 +93,38 @@ export class S3Bucket {
     return answer?.body ?? null;
   }
 
+  /** The bytes of an object, of which an answer that breaks off is a fault of the bucket. */
+  async *explained(bytes: Readable): AsyncGenerator<Buffer> {
+    try {
+      yield* bytes as AsyncIterable<Buffer>;
+    } catch (error) {
+      throw new Unavailable(`broke off: ${messageOf(error)}`, true, error);
+    }
+  }
+
   /** How many bytes an object has; null if it is not there. */
-  async size(key: string): Promise<number | null> {
-    const answer = await this.find({ method: 'HEAD', key });
+  async size(key: string, signal?: AbortSignal): Promise<number | null> {
+    const answer = await this.find({ method: 'HEAD', key, signal });
     await answer?.body.dump();
     return answer && Number(answer.headers['content-length']);
   }
 
   /** Removes an object; no error if it is not there. */
-  async remove(key: string): Promise<void> {
-    const answer = await this.find({ method: 'DELETE', key });
+  async remove(key: string, signal?: AbortSignal): Promise<void> {
+    const answer = await this.find({ method: 'DELETE', key, signal });
     await answer?.body.dump();
   }
 
-  /** The objects whose keys begin like this, with their sizes; a thousand at most. */
-  async list(prefix: string): Promise<{ readonly key: string; readonly size: number }[]> {
-    const query = { 'list-type': '2', 'max-keys': '1000', prefix };
+  /** The objects whose keys begin like this, in the order of their keys; as many as one list has, behind the given key. */
+  async list(prefix: string, after = ''): Promise<StoredObject[]> {
+    const behind = after === '' ? {} : { 'start-after': after };
+    const query = { 'list-type': '2', 'max-keys': String(LISTED_AT_ONCE), prefix, ...behind };
     const answer = await this.ask({ method: 'GET', key: '', query });
     const text = await answer.body.text();
     return Array.from(text.matchAll(/<Contents>([\s\S]*?)<\/Contents>/g), ([, entry = '']) => ({
       key: unescaped(/<Key>([\s\S]*?)<\/Key>/.exec(entry)?.[1] ?? ''),
       size: Number(/<Size>(\d+)<\/Size>/.exec(entry)?.[1]),
+      at: Date.parse(/<LastModified>([^<]*)<\/LastModified>/.exec(entry)?.[1] ?? ''),
     }));
   }
 
@@ -114,10 +138,6 @@ export class S3Bucket {
     const path = this.pathOf(key);
     const request = { method, host: this.host, path, query: {}, headers };
     return `${this.origin}${encodedPath(path)}?${signedQuery(this.options, request, validForMs, Date.now())}`;
-  }
-
-  async close(): Promise<void> {
-    await this.pool.destroy();
   }
 
   /** Null if the object is not there. */
@@ -136,14 +156,14 @@ export class S3Bucket {
         return await this.askOnce(request);
       } catch (error) {
         const mayPass = error instanceof Unavailable && error.mayPass;
-        if (!mayPass || request.body || tries === TRIES) throw error;
-        await pause(FIRST_PAUSE_MS * 2 ** (tries - 1));
+        if (!mayPass || request.body || tries === TRIES || request.signal?.aborted) throw error;
+        await pause(FIRST_PAUSE_MS * 2 ** (tries - 1), undefined, { signal: request.signal });
       }
     }
   }
 
   private async askOnce(request: BucketRequest): Promise<Answer> {
-    const { method, key, query = {}, headers = {}, body } = request;
+    const { method, key, query = {}, headers = {}, body, signal } = request;
     const path = this.pathOf(key);
     const signed = signedHeaders(
       this.options,
@@ -160,6 +180,7 @@ export class S3Bucket {
       answer = await this.pool.request({
         ...{ method, path: encodedPath(path) + (text === '' ? '' : `?${text}`), headers: signed },
         ...(stream && { body: stream as unknown as Readable }),
+        ...(signal && { signal }),
       });
     } catch (error) {
       // What is wrong with the bytes that came is no fault of the bucket.
@@ -167,13 +188,13 @@ export class S3Bucket {
       throw new Unavailable(`cannot be reached: ${messageOf(error)}`, true, error);
     }
     if (answer.statusCode < 300) return answer;
-    throw await this.refusal(answer);
+    throw await this.refusal(answer, method !== 'PUT' && key !== '');
   }
 
-  private async refusal({ statusCode, body }: Answer): Promise<Error> {
+  private async refusal({ statusCode, body }: Answer, canBeMissing: boolean): Promise<Error> {
     const text = (await body.text().catch(() => '')).slice(0, MOST_ERROR_BYTES);
     const code = /<Code>([^<]{1,100})<\/Code>/.exec(text)?.[1];
-    if (statusCode === 404 && code !== 'NoSuchBucket') return new NoObject();
+    if (statusCode === 404 && code !== 'NoSuchBucket' && canBeMissing) return new NoObject();
     const message = /<Message>([^<]{1,300})<\/Message>/.exec(text)?.[1];
     const said = [`answered ${statusCode}`, code, message && unescaped(message)].filter(Boolean).join(', ');
     return new Unavailable(said, statusCode >= 500 || statusCode === 429, undefined);

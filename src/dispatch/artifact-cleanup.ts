@@ -61,6 +61,6 @@ export class ArtifactCleanup {
       if (!(await state.write(() => forgetArtifact(state.hot, state.term, artifact)))) return;
     }
     await store.abandon(id);
-    await forgetBytes(state.pool, sha256, () => store.remove(sha256));
+    await forgetBytes(state.pool, sha256, (signal) => store.remove(sha256, signal));
   }
 }

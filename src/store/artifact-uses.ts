@@ -13,20 +13,26 @@ const JOBS_OF = statement(
     LIMIT $3`,
 );
 
+/** After the last page, in the order of kinds and names; each kind is read along its index. */
+const AFTER = (kind: string, name: string): string =>
+  `('${kind}' > $2 OR ('${kind}' = $2 AND ${name} > $3)) ORDER BY ${name} LIMIT $4`;
+
 /** Texts in which an artifact may be named; nobody can say more without parsing them. */
 const DEFINITIONS_WITH = statement(
   'definitions-with-artifacts',
   `
     SELECT * FROM (
-      SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
-      WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0
+      (SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
+       WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0 AND ${AFTER('task', 't.name')})
       UNION ALL
-      SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
-      WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0
+      (SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
+       WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0
+         AND ${AFTER('schedule', 's.name')})
       UNION ALL
-      SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
-      WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0) n
-    WHERE (n.kind, n.name) > ($2, $3) ORDER BY n.kind, n.name LIMIT $4`,
+      (SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
+       WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0
+         AND ${AFTER('definition', 'd.name')})) n
+    ORDER BY n.kind, n.name LIMIT $4`,
 );
 
 /** Jobs that have not ended and run the artifact. */

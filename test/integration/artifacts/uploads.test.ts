@@ -157,6 +157,17 @@ describe('an announcement', () => {
     expect(await filesOf(node)).not.toContain(sha256(old));
   });
 
+  it('of other bytes forgets the parts that have arrived', async () => {
+    const user = node.newTenant();
+    const size = 64 * 1024 ** 2 + 1;
+    const named = { ...FILE, name: 'large', version: '1.0', size };
+    const [old, next] = [newFile(), newFile()];
+    const first = await announce(user, old, named);
+    expect((await send(`${first.body.uploadUrl}&part=5`, Buffer.from('x'))).status).toBe(200);
+    expect((await announce(user, old, named)).body.parts!.arrived).toEqual([5]);
+    expect((await announce(user, next, named)).body.parts!.arrived).toEqual([]);
+  });
+
   it.each([
     ['a name without a version', { name: 'a' }, 422, '/version'],
     ['a version without a name', { version: '1' }, 422, '/name'],
