@@ -9,6 +9,11 @@ import { setTimeout as pause } from 'node:timers/promises';
  */
 export class S3Server {
   readonly objects = new Map<string, Buffer>();
+  /** What is being joined, by the ids of uploads. */
+  readonly uploads = new Map<
+    string,
+    { readonly key: string; readonly parts: Map<number, Buffer>; begunAt: number }
+  >();
   /** The requests that it has answered, as `METHOD /path`. */
   readonly answered: string[] = [];
   /** The statuses of the next answers, before anything is done. */
@@ -78,6 +83,10 @@ export class S3Server {
 
   #answer(request: IncomingMessage, response: ServerResponse, key: string, url: URL, body: Buffer): void {
     const { method } = request;
+    if (url.searchParams.has('uploads') || url.searchParams.has('uploadId')) {
+      this.#join(request, response, key, url, body);
+      return;
+    }
     if (method === 'GET' && key === '') {
       this.#list(response, url.searchParams);
       return;
@@ -100,11 +109,64 @@ export class S3Server {
     }
     const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
     const part = range ? object.subarray(Number(range[1]), Number(range[2]) + 1) : object;
-    response.writeHead(range ? 206 : 200, { 'content-length': part.length });
+    response.writeHead(range ? 206 : 200, { 'content-length': part.length, etag: etagOf(object) });
     if (method === 'HEAD') response.end();
     else if (this.isCutting)
       response.write(part.subarray(0, part.length / 2), () => response.socket?.destroy());
     else response.end(part);
+  }
+
+  #join(request: IncomingMessage, response: ServerResponse, key: string, url: URL, body: Buffer): void {
+    const { method, headers } = request;
+    const id = url.searchParams.get('uploadId');
+    if (id === null) {
+      if (method === 'GET') {
+        const entries = [...this.uploads].map(
+          ([uploadId, { key: each, begunAt }]) =>
+            `<Upload><Key>${each}</Key><UploadId>${uploadId}</UploadId><Initiated>${new Date(begunAt).toISOString()}</Initiated></Upload>`,
+        );
+        response.end(`<ListMultipartUploadsResult>${entries.join('')}</ListMultipartUploadsResult>`);
+        return;
+      }
+      const uploadId = `upload/${this.uploads.size}+${key.length}`;
+      this.uploads.set(uploadId, { key, parts: new Map(), begunAt: Date.now() });
+      response.end(
+        `<InitiateMultipartUploadResult><UploadId>${uploadId}</UploadId></InitiateMultipartUploadResult>`,
+      );
+      return;
+    }
+    const upload = this.uploads.get(id);
+    if (upload?.key !== key) {
+      fail(response, 404, 'NoSuchUpload', 'There is no such upload.');
+      return;
+    }
+    if (method === 'DELETE') {
+      this.uploads.delete(id);
+      response.writeHead(204).end();
+    } else if (method === 'PUT') {
+      const source = decodeURIComponent(String(headers['x-amz-copy-source'])).replace(`/${this.bucket}/`, '');
+      const object = this.objects.get(source);
+      if (!object || etagOf(object) !== headers['x-amz-copy-source-if-match']) {
+        fail(response, 412, 'PreconditionFailed', 'The source is another one.');
+        return;
+      }
+      upload.parts.set(Number(url.searchParams.get('partNumber')), object);
+      response.end(`<CopyPartResult><ETag>${etagOf(object)}</ETag></CopyPartResult>`);
+    } else {
+      const named = [...body.toString().matchAll(/<PartNumber>(\d+)<\/PartNumber><ETag>([^<]+)<\/ETag>/g)];
+      const parts = named.map(([, number]) => upload.parts.get(Number(number)));
+      const isSmall = parts.slice(0, -1).some((part) => !part || part.length < 5 * 1024 * 1024);
+      if (isSmall || named.some(([, , etag], index) => etag !== etagOf(parts[index]!))) {
+        // As the real one does, which may answer 200 before it knows.
+        response.end(
+          '<?xml version="1.0"?><Error><Code>InvalidPart</Code><Message>A part is wrong.</Message></Error>',
+        );
+        return;
+      }
+      this.objects.set(key, Buffer.concat(parts as Buffer[]));
+      this.uploads.delete(id);
+      response.end('<CompleteMultipartUploadResult/>');
+    }
   }
 
   #list(response: ServerResponse, query: URLSearchParams): void {
@@ -155,6 +217,10 @@ export class S3Server {
     const expected = createHmac('sha256', key).update(text).digest('hex');
     return expected === signature ? null : 'SignatureDoesNotMatch';
   }
+}
+
+function etagOf(bytes: Buffer): string {
+  return `"${createHash('md5').update(bytes).digest('hex')}"`;
 }
 
 interface Given {

@@ -851,13 +851,16 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
 -- definitions-with-artifacts
 SELECT * FROM (
   SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
-  WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0
+  WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0 AND (strpos(t.definition::text, $5) > 0 OR
+    strpos(t.definition::text, $6) > 0)
   UNION ALL
   SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
-  WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0
+  WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0 AND
+    (strpos(s.definition::text, $5) > 0 OR strpos(s.definition::text, $6) > 0)
   UNION ALL
   SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
-  WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0) n
+  WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0 AND (strpos(d.jobs::text,
+    $5) > 0 OR strpos(d.jobs::text, $6) > 0)) n
 WHERE (n.kind, n.name) > ($2, $3) ORDER BY n.kind, n.name LIMIT $4;
 
 -- delete-api-key
@@ -1151,13 +1154,13 @@ JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
-  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
-  ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history_kept e) h ON h.tenant = asked.tenant AND h.id = asked.id AND h.finished_at >= $3
 UNION ALL
 SELECT asked.id FROM unnest($1::text[], $2::uuid[]) AS asked(tenant, id)
 WHERE (SELECT w.tenant = asked.tenant AND w.ended_at IS NOT NULL FROM punctual.workflows w WHERE w.id = asked.id)
@@ -1310,17 +1313,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0) +
+      coalesce(pg_column_size(h.execution), 0)) AS bytes FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane,
+      e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once,
+      e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key,
+      e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence,
+      e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at,
+      e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e UNION ALL SELECT e.id,
       e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
       e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
       e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
       e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
-      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history_kept
       e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.state = 'failed'
@@ -1403,13 +1407,13 @@ SELECT found.id, looked.cut FROM (SELECT count(*) >= $6::int AS cut FROM near) l
     e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
     e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
     e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
-    ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-    e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-    e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-    e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e)
-    h
+    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+    punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+    e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+    e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+    e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+    e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+    punctual.job_history_kept e) h
    WHERE tenant = $1 AND id >= $2::uuid AND id <= $3::uuid AND finished_at >= $5::bigint
    ORDER BY id LIMIT $4::int)) found ON true
 ORDER BY found.id LIMIT $4::int;
@@ -1555,17 +1559,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0) +
+      coalesce(pg_column_size(h.execution), 0)) AS bytes FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane,
+      e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once,
+      e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key,
+      e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence,
+      e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at,
+      e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e UNION ALL SELECT e.id,
       e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
       e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
       e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
       e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
-      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history_kept
       e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
@@ -1744,17 +1749,18 @@ WITH own_queues AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0) +
+      coalesce(pg_column_size(h.execution), 0)) AS bytes FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane,
+      e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once,
+      e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key,
+      e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence,
+      e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at,
+      e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e UNION ALL SELECT e.id,
       e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
       e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
       e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
       e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
-      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history_kept
       e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
@@ -1918,17 +1924,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0) +
+      coalesce(pg_column_size(h.execution), 0)) AS bytes FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane,
+      e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once,
+      e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key,
+      e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence,
+      e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at,
+      e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e UNION ALL SELECT e.id,
       e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
       e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
       e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
       e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
-      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history_kept
       e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.schedule = $17::text
@@ -2142,17 +2149,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0) +
+      coalesce(pg_column_size(h.execution), 0)) AS bytes FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane,
+      e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once,
+      e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key,
+      e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence,
+      e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at,
+      e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e UNION ALL SELECT e.id,
       e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
       e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
       e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
       e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
-      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history_kept
       e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint AND h.id = ANY ($10::uuid[])
@@ -2355,17 +2363,18 @@ WITH live AS MATERIALIZED (
   FROM (
     SELECT h.*, (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
       coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)) AS bytes FROM (SELECT e.id,
+      coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0) +
+      coalesce(pg_column_size(h.execution), 0)) AS bytes FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane,
+      e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once,
+      e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key,
+      e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence,
+      e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at,
+      e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e UNION ALL SELECT e.id,
       e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
       e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
       e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
       e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL
-      SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
+      e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history_kept
       e) h
     WHERE h.tenant = $1 AND h.id < $2::uuid AND h.id >= $3::uuid AND $8::boolean
       AND h.finished_at >= $9::bigint
@@ -2499,7 +2508,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
     workflow, batch, fence, worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result,
-    error)
+    error, execution)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, CASE WHEN ($7::int[]) IS NULL THEN $6::int ELSE
     nullif(($7::int[])[m.place], -1) END AS attempts, m.failures +
     (('{succeeded,failed,timed-out,lost,cancelled}'::text[])[CASE WHEN ($19::smallint[]) IS NULL THEN $18::smallint
@@ -2524,7 +2533,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     ELSE nullif(($19::smallint[])[m.place], -1) END] AS outcome, CASE WHEN $21::bytea IS NULL THEN $20::json ELSE
     convert_from(substring($21::bytea FROM ($22::int[])[m.place] FOR nullif(($23::int[])[m.place], 0)),
     'UTF8')::json END AS result, CASE WHEN $25::bytea IS NULL THEN $24::json ELSE convert_from(substring($25::bytea
-    FROM ($26::int[])[m.place] FOR nullif(($27::int[])[m.place], 0)), 'UTF8')::json END AS error
+    FROM ($26::int[])[m.place] FOR nullif(($27::int[])[m.place], 0)), 'UTF8')::json END AS error, CASE WHEN
+    $33::bytea IS NULL THEN $32::json ELSE convert_from(substring($33::bytea FROM ($34::int[])[m.place] FOR
+    nullif(($35::int[])[m.place], 0)), 'UTF8')::json END AS execution
   FROM moved m
   RETURNING id, tenant, state, schedule, workflow
 ), counted AS (
@@ -2637,7 +2648,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL
   WHERE a.id = $4::uuid AND a.state = $5::text AND a.used_at = $6::bigint AND a.expires_at = $7::bigint
-    AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.artifact = a.id) AND EXISTS (SELECT 1 FROM term)
+    AND (SELECT true FROM punctual.later l WHERE l.artifact = a.id LIMIT 1) IS NULL AND EXISTS (SELECT 1 FROM term)
   RETURNING a.id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
 
@@ -2810,9 +2821,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       ON true
   LEFT JOIN LATERAL (
     SELECT w.held FROM punctual.workflows w WHERE w.id = l.workflow AND s.id IS NOT NULL LIMIT 1) w ON true
-  WHERE l.artifact IS NOT NULL AND EXISTS (
-      SELECT 1 FROM punctual.artifacts a WHERE a.id = l.artifact AND a.state = 'ready') AND EXISTS (SELECT 1 FROM
-        term)
+  WHERE (SELECT a.state FROM punctual.artifacts a WHERE a.id = l.artifact LIMIT 1) = 'ready' AND EXISTS (SELECT 1
+    FROM term)
 ), parked AS (
   UPDATE punctual.steps s SET parked = true WHERE s.id = ANY (ARRAY(SELECT c.id FROM chosen c WHERE c.parks))
 ), answer AS (
@@ -3152,9 +3162,11 @@ WITH valid AS MATERIALIZED (
 SELECT named, young, EXISTS (SELECT 1 FROM made) AS made FROM valid;
 
 -- jobs-of-artifact
-(SELECT j.id FROM punctual.jobs j WHERE j.target ->> 'artifact' = $2 AND j.tenant = $1 LIMIT $3)
+(SELECT j.id FROM punctual.jobs j WHERE substring(j.target::text FROM '"artifact":"([0-9a-f-]{36})"') = $2 AND
+  j.tenant = $1 LIMIT $3)
 UNION ALL
-(SELECT l.id FROM punctual.later l WHERE l.target ->> 'artifact' = $2 AND l.tenant = $1 LIMIT $3)
+(SELECT l.id FROM punctual.later l WHERE substring(l.target::text FROM '"artifact":"([0-9a-f-]{36})"') = $2 AND
+  l.tenant = $1 LIMIT $3)
 LIMIT $3;
 
 -- judge-occurrences
@@ -3208,12 +3220,12 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
     concurrency_key, target, backoff, requires, traceparent, payload, earlier_attempts, schedule, occurrence,
     workflow, batch, fence, worker, epoch, claimed_at, progress, started_at, finished_at, state, outcome, result,
-    error)
+    error, execution)
   SELECT m.id, m.tenant, m.queue, m.needs, m.lane, m.rank, m.run_at, m.attempts, m.failures, m.losses,
     m.max_attempts, m.max_losses, m.at_most_once, m.timeout_ms, m.created_at, m.start_before, m.late_by, m.task,
     m.created_by, m.key, m.concurrency_key, m.target, m.backoff, m.requires, m.traceparent, m.payload,
     m.earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, m.fence, m.worker, m.epoch, m.claimed_at,
-    m.progress, m.started_at, m.finished_at, m.state, m.outcome, m.result, m.error
+    m.progress, m.started_at, m.finished_at, m.state, m.outcome, m.result, m.error, m.execution
   FROM moved m
   RETURNING id
 ) SELECT answer.* FROM term LEFT JOIN answer ON true;
@@ -3406,7 +3418,8 @@ WHERE d.tenant = $1 AND d.name = $2 ORDER BY d.version DESC LIMIT 1000;
     FROM (
 SELECT *, 1024 + coalesce(octet_length(target::text), 0) + coalesce(octet_length(requires::text), 0) +
   coalesce(octet_length(payload::text), 0) + coalesce(octet_length(earlier_attempts::text), 0) +
-  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) AS bytes
+  coalesce(octet_length(result::text), 0) + coalesce(octet_length(error::text), 0) +
+  coalesce(octet_length(execution::text), 0) AS bytes
 FROM (
   SELECT place, raw, id, tenant, queue, rank, run_at, attempts, failures, losses, max_attempts, max_losses,
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
@@ -3426,6 +3439,10 @@ FROM (
       AND octet_length(earlier_attempts::text) <= 8192) THEN array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):])
       ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+    CASE WHEN (execution IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(execution) <= 8200 AND
+      octet_length(execution::text) <= 8192) THEN execution END AS execution,
+    NOT (execution IS NULL OR 'attempts' = ANY ($8::text[]) OR pg_column_size(execution) <= 8200 AND
+      octet_length(execution::text) <= 8192) AS without_execution,
     NOT (payload IS NULL OR 'payload' = ANY ($8::text[]) OR pg_column_size(payload) <= 2056 AND
       octet_length(payload::text) <= 2048) AS without_payload, NOT (result IS NULL OR 'result' = ANY ($8::text[]) OR
       pg_column_size(result) <= 2056 AND octet_length(result::text) <= 2048) AS without_result,
@@ -3439,7 +3456,7 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   j.schedule, j.occurrence, j.workflow, j.batch, NULL::uuid AS artifact, NULL::bigint AS artifact_by, false AS held,
   c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint
   AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome,
-  NULL::json AS result, NULL::json AS error
+  NULL::json AS result, NULL::json AS error, NULL::json AS execution
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = ANY ($2::uuid[])
@@ -3454,7 +3471,7 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   l.artifact, l.artifact_by, l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint
   AS claimed_at, NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS
   started_at, NULL::bigint AS finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error, NULL::json AS execution
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = ANY ($3::uuid[])
@@ -3464,17 +3481,18 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, NULL::uuid AS artifact, NULL::bigint AS artifact_by, false AS held,
   h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress,
-  h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+  h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, h.execution
 FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
-  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY ($4::uuid[]) AND h.finished_at >=
   $5::bigint) p LEFT JOIN LATERAL (
     SELECT s.name AS step, s.inner_workflow AS step_inner,
@@ -3616,17 +3634,18 @@ UNION ALL
 SELECT h.id, 'history', h.state, false, false, h.at_most_once, h.run_at, NULL, h.created_at, h.created_by,
   (256 + coalesce(pg_column_size(h.target), 0) + coalesce(pg_column_size(h.requires), 0) +
     coalesce(pg_column_size(h.payload), 0) + coalesce(pg_column_size(h.earlier_attempts), 0) +
-    coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0)), h.workflow, h.batch, false
+    coalesce(pg_column_size(h.result), 0) + coalesce(pg_column_size(h.error), 0) +
+    coalesce(pg_column_size(h.execution), 0)), h.workflow, h.batch, false
 FROM unnest($2::uuid[]) u(id) JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
   e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
   e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
   e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
-  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
   punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
   e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
   e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
   e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
-  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
   punctual.job_history_kept e) h
   ON h.tenant = $1 AND h.id BETWEEN u.id AND u.id AND h.finished_at >= $3;
 
@@ -3689,7 +3708,7 @@ array_to_string(ARRAY(
 EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
 EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
 EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake,
-EXISTS (SELECT 1 FROM punctual.later WHERE artifact IS NOT NULL) AS artifacts;
+(SELECT true FROM punctual.later WHERE artifact IS NOT NULL ORDER BY artifact LIMIT 1) IS NOT NULL AS artifacts;
 
 -- make-artifact-gone
 UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL
@@ -3973,13 +3992,13 @@ SELECT b.id, b.tenant, b.state, b.on_failure AS "onFailure", cardinality(b.membe
       e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
       e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
       e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e
-      UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
-      e) h
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+      punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at,
+      e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at,
+      e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires,
+      e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence,
+      e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result,
+      e.error, e.execution FROM punctual.job_history_kept e) h
      WHERE h.tenant = $1::text AND h.id = m.id AND h.finished_at >= b.created_at - 172800000),
     '')
   FROM unnest(b.members) WITH ORDINALITY m(id, place) ORDER BY m.place) AS jobs
@@ -4033,13 +4052,13 @@ JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attem
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
-  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
-  ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history_kept e) h ON h.tenant = $1::text AND h.id = u.id AND h.finished_at >= $3::bigint;
 
 -- read-error-groups
 WITH examined AS MATERIALIZED (
@@ -4085,13 +4104,13 @@ LEFT JOIN LATERAL (
     e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at,
     e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires,
     e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker,
-    e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
-    punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
-    e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
-    e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
-    e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
-    e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM
-    punctual.job_history_kept e) h
+    e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error,
+    e.execution FROM punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank,
+    e.run_at, e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms,
+    e.created_at, e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff,
+    e.requires, e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch,
+    e.fence, e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result,
+    e.error, e.execution FROM punctual.job_history_kept e) h
   WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = s.finished_at LIMIT 1) h ON true
 WHERE s.workflow = $1::uuid ORDER BY s.place;
 
@@ -4105,7 +4124,7 @@ FROM punctual.steps s WHERE s.id = $1::uuid AND s.outcome IS NULL;
     at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key, concurrency_key, target,
     backoff, requires, schedule, occurrence, workflow, batch, artifact, artifact_by, held, fence, worker, epoch,
     claimed_at, cancelled_at, handed_on_at, progress, started_at, finished_at, state, outcome, payload, result,
-    error, array_to_json(
+    error, execution, array_to_json(
 earlier_attempts[greatest(1, cardinality(earlier_attempts) - 99):]) AS earlier_attempts,
     coalesce(cardinality(earlier_attempts), 0) AS earlier_count, step, step_inner, step_waits, step_event,
       step_until
@@ -4117,7 +4136,7 @@ SELECT 'live' AS place, false AS raw, j.id, j.tenant, q.name AS queue, j.rank, j
   j.schedule, j.occurrence, j.workflow, j.batch, NULL::uuid AS artifact, NULL::bigint AS artifact_by, false AS held,
   c.fence, c.worker, c.epoch, c.claimed_at, c.cancelled_at, c.handed_on_at, c.progress, c.started_at, NULL::bigint
   AS finished_at, CASE WHEN c.job IS NULL THEN 'pending' ELSE 'running' END AS state, NULL::text AS outcome,
-  NULL::json AS result, NULL::json AS error
+  NULL::json AS result, NULL::json AS error, NULL::json AS execution
 FROM punctual.jobs j
 JOIN punctual.queues q ON q.id = j.queue
 LEFT JOIN punctual.claims c ON c.job BETWEEN j.id AND j.id WHERE j.tenant = $1 AND j.id = $2::uuid
@@ -4132,7 +4151,7 @@ SELECT 'later' AS place, l.submission IS NOT NULL AS raw, l.id, l.tenant, coales
   l.artifact, l.artifact_by, l.held, NULL::int AS fence, NULL::uuid AS worker, NULL::bigint AS epoch, NULL::bigint
   AS claimed_at, NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, NULL::json AS progress, NULL::bigint AS
   started_at, NULL::bigint AS finished_at, CASE WHEN l.blocked THEN 'blocked' ELSE 'pending' END AS state,
-  NULL::text AS outcome, NULL::json AS result, NULL::json AS error
+  NULL::text AS outcome, NULL::json AS result, NULL::json AS error, NULL::json AS execution
 FROM punctual.later l
 CROSS JOIN LATERAL punctual.readable(l.submission) s(raw)
 LEFT JOIN punctual.queues q ON q.id = l.queue WHERE l.tenant = $1 AND l.id = $2::uuid
@@ -4142,17 +4161,18 @@ SELECT 'history' AS place, false AS raw, h.id, h.tenant, q.name AS queue, h.rank
   h.task, h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.payload, h.earlier_attempts,
   h.schedule, h.occurrence, h.workflow, h.batch, NULL::uuid AS artifact, NULL::bigint AS artifact_by, false AS held,
   h.fence, h.worker, h.epoch, h.claimed_at, NULL::bigint AS cancelled_at, NULL::bigint AS handed_on_at, h.progress,
-  h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+  h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, h.execution
 FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
   e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
   e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
-  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history_kept e) h
 JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at >= $3) p
   LEFT JOIN LATERAL (
     SELECT s.name AS step, s.inner_workflow AS step_inner,
@@ -4213,7 +4233,7 @@ SELECT h.* FROM punctual.batches b CROSS JOIN LATERAL unnest(b.members) m(id) CR
   SELECT h.id, h.tenant, h.finished_at AS "finishedAt", (256 + coalesce(pg_column_size(h.target), 0) +
     coalesce(pg_column_size(h.requires), 0) + coalesce(pg_column_size(h.payload), 0) +
     coalesce(pg_column_size(h.earlier_attempts), 0) + coalesce(pg_column_size(h.result), 0) +
-    coalesce(pg_column_size(h.error), 0)) AS bytes
+    coalesce(pg_column_size(h.error), 0) + coalesce(pg_column_size(h.execution), 0)) AS bytes
   FROM punctual.job_history h
   WHERE h.tenant = b.tenant AND h.id = m.id AND h.finished_at >= $2::bigint AND h.finished_at < $3::bigint
   LIMIT 1) h
@@ -4405,12 +4425,13 @@ CROSS JOIN LATERAL (
     e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
     e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
     e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION ALL SELECT
-    e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses, e.max_attempts,
-    e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task, e.created_by,
-    e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload, e.earlier_attempts,
-    e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at, e.progress,
-    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+    e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM punctual.job_history e
+    UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
+    e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
+    e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
+    e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
+    e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+    punctual.job_history_kept e) h
   WHERE h.tenant = $1 AND h.id = u.id AND h.finished_at = u.finished_at
   UNION ALL
   SELECT c.fence, c.at, NULL, j.earlier_attempts FROM punctual.jobs j
@@ -4436,12 +4457,13 @@ SELECT h.result FROM (SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e
   e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by,
   e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
   e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e UNION
-  ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-  e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-  e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-  e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept e) h
+  e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts,
+  e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before,
+  e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent,
+  e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch,
+  e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+  punctual.job_history_kept e) h
 WHERE h.tenant = $1 AND h.id = $2::uuid AND h.finished_at = $3::bigint AND h.state = 'succeeded';
 
 -- read-steps
@@ -4507,7 +4529,7 @@ CROSS JOIN LATERAL (
   SELECT h.id, h.tenant, h.finished_at AS "finishedAt", (256 + coalesce(pg_column_size(h.target), 0) +
     coalesce(pg_column_size(h.requires), 0) + coalesce(pg_column_size(h.payload), 0) +
     coalesce(pg_column_size(h.earlier_attempts), 0) + coalesce(pg_column_size(h.result), 0) +
-    coalesce(pg_column_size(h.error), 0)) AS bytes
+    coalesce(pg_column_size(h.error), 0) + coalesce(pg_column_size(h.execution), 0)) AS bytes
   FROM punctual.job_history h
   WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at >= $2::bigint AND h.finished_at < $3::bigint AND
     h.finished_at = coalesce(s.finished_at, o.finished_at)
@@ -4549,13 +4571,14 @@ LEFT JOIN LATERAL (
       e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
       e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
       e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history e
-      UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at, e.attempts, e.failures, e.losses,
-      e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at, e.start_before, e.late_by, e.task,
-      e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires, e.traceparent, e.payload,
-      e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence, e.worker, e.epoch, e.claimed_at,
-      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error FROM punctual.job_history_kept
-      e) h WHERE h.tenant = s.tenant AND h.id = s.id AND h.finished_at = coalesce(s.finished_at,
+      e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result, e.error, e.execution FROM
+      punctual.job_history e UNION ALL SELECT e.id, e.tenant, e.queue, e.needs, e.lane, e.rank, e.run_at,
+      e.attempts, e.failures, e.losses, e.max_attempts, e.max_losses, e.at_most_once, e.timeout_ms, e.created_at,
+      e.start_before, e.late_by, e.task, e.created_by, e.key, e.concurrency_key, e.target, e.backoff, e.requires,
+      e.traceparent, e.payload, e.earlier_attempts, e.schedule, e.occurrence, e.workflow, e.batch, e.fence,
+      e.worker, e.epoch, e.claimed_at, e.progress, e.started_at, e.finished_at, e.state, e.outcome, e.result,
+      e.error, e.execution FROM punctual.job_history_kept e) h WHERE h.tenant = s.tenant AND h.id = s.id AND
+      h.finished_at = coalesce(s.finished_at,
       (SELECT o.finished_at FROM punctual.outbox o WHERE o.job = s.id))
   LIMIT 1) m ON true
 LEFT JOIN punctual.queues q ON q.id = m.queue) r) p
@@ -4758,9 +4781,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.payload, CASE WHEN m.fence IS NULL THEN m.earlier_attempts
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
-      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
-        m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text),
-        0)) >> 10 AS size_kib, true AS edited
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error, 'execution', m.execution)) END AS
+        earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) +
+        coalesce(octet_length(m.target::text), 0)) >> 10 AS size_kib, true AS edited
   FROM gone m
   RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
     jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
@@ -4788,9 +4811,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     m.payload, CASE WHEN m.fence IS NULL THEN m.earlier_attempts
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
-      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
-        m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text),
-        0)) >> 10 AS size_kib, true AS edited
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error, 'execution', m.execution)) END AS
+        earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) +
+        coalesce(octet_length(m.target::text), 0)) >> 10 AS size_kib, true AS edited
   FROM gone m
   RETURNING jobs.id, jobs.tenant, jobs.queue, jobs.needs, jobs.lane, jobs.rank, jobs.run_at AS "runAt",
     jobs.start_before AS "startBefore", jobs.concurrency_key AS "key",
@@ -4908,7 +4931,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
     h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
     h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
-    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, h.execution, u.blocked AS
+    is_blocked
 ), gone_from_job_history_kept AS (
   DELETE FROM punctual.job_history_kept h
   USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
@@ -4917,7 +4941,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
     h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
     h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
-    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, h.execution, u.blocked AS
+    is_blocked
 ), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), moved AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
@@ -4930,10 +4955,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     IS NULL THEN m.earlier_attempts
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
-      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
-        m.occurrence, m.workflow, m.batch, (octet_length(m.payload::text) + coalesce(octet_length(m.target::text),
-        0)) >> 10 AS size_kib, CASE WHEN m.is_blocked THEN 4503599627370496 ELSE $9::bigint END AS admit_at,
-        m.is_blocked AS blocked
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error, 'execution', m.execution)) END AS
+        earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, (octet_length(m.payload::text) +
+        coalesce(octet_length(m.target::text), 0)) >> 10 AS size_kib, CASE WHEN m.is_blocked THEN 4503599627370496
+        ELSE $9::bigint END AS admit_at, m.is_blocked AS blocked
   FROM gone m
   RETURNING id
 ), changed AS (
@@ -4984,7 +5009,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
     h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
     h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
-    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, h.execution, u.blocked AS
+    is_blocked
 ), gone_from_job_history_kept AS (
   DELETE FROM punctual.job_history_kept h
   USING unnest($6::uuid[], $7::bigint[], $8::boolean[]) u(id, finished_at, blocked)
@@ -4993,7 +5019,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
     h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
     h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
-    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, u.blocked AS is_blocked
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, h.execution, u.blocked AS
+    is_blocked
 ), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), moved AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
@@ -5006,10 +5033,10 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     IS NULL THEN m.earlier_attempts
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
-      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
-        m.occurrence, m.workflow, m.batch, (octet_length(m.payload::text) + coalesce(octet_length(m.target::text),
-        0)) >> 10 AS size_kib, CASE WHEN m.is_blocked THEN 4503599627370496 ELSE $9::bigint END AS admit_at,
-        m.is_blocked AS blocked
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error, 'execution', m.execution)) END AS
+        earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, (octet_length(m.payload::text) +
+        coalesce(octet_length(m.target::text), 0)) >> 10 AS size_kib, CASE WHEN m.is_blocked THEN 4503599627370496
+        ELSE $9::bigint END AS admit_at, m.is_blocked AS blocked
   FROM gone m
   RETURNING id
 ), changed AS (
@@ -5156,7 +5183,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
     h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
     h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
-    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, h.execution
 ), gone_from_job_history_kept AS (
   DELETE FROM punctual.job_history_kept h
   WHERE h.tenant = $4::text AND h.id = ANY(ARRAY(SELECT id FROM locked)) AND h.finished_at >= $7::bigint
@@ -5165,7 +5192,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     h.max_attempts, h.max_losses, h.at_most_once, h.timeout_ms, h.created_at, h.start_before, h.late_by, h.task,
     h.created_by, h.key, h.concurrency_key, h.target, h.backoff, h.requires, h.traceparent, h.payload,
     h.earlier_attempts, h.schedule, h.occurrence, h.workflow, h.batch, h.fence, h.worker, h.epoch, h.claimed_at,
-    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error
+    h.progress, h.started_at, h.finished_at, h.state, h.outcome, h.result, h.error, h.execution
 ), gone AS (SELECT * FROM gone_from_job_history UNION ALL SELECT * FROM gone_from_job_history_kept), answer AS (
   INSERT INTO punctual.later (id, tenant, queue, needs, lane, rank, run_at, attempts, failures, losses,
     max_attempts, max_losses, at_most_once, timeout_ms, created_at, start_before, late_by, task, created_by, key,
@@ -5177,9 +5204,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
     WHEN m.fence IS NULL THEN m.earlier_attempts
     ELSE array_append(m.earlier_attempts, json_build_object(
       'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
-      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END AS earlier_attempts, m.schedule,
-        m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) + coalesce(octet_length(m.target::text),
-        0)) >> 10 AS size_kib, $8::bigint AS admit_at, true AS blocked
+      'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error, 'execution', m.execution)) END AS
+        earlier_attempts, m.schedule, m.occurrence, m.workflow, m.batch, (octet_length((m.payload)::text) +
+        coalesce(octet_length(m.target::text), 0)) >> 10 AS size_kib, $8::bigint AS admit_at, true AS blocked
   FROM gone m
   RETURNING later.id, later.tenant, later.queue, later.needs, later.lane, later.rank, later.run_at AS "runAt",
     later.start_before AS "startBefore", later.concurrency_key AS "key",

@@ -67,9 +67,9 @@ export const artifactRoutes: readonly Route[] = [
           ...{ createdBy: actor, now, expiresAt: now + uploadTime },
           mostBytes: (await shard.quotas.of(tenant))?.artifactBytes ?? null,
         },
-        (db, made) => noteArtifact(db, shard, call.author, 'artifact.create', null, made),
+        (db, made, before) => noteArtifact(db, shard, call.author, 'artifact.create', before, made),
       );
-      if (isNew) shard.currentLeader()?.noteEntry();
+      shard.currentLeader()?.noteEntry();
       // Parts of the bytes that were announced before would be taken for parts of these.
       if (isOther) await node.artifacts.abandon(row.id);
       return new Answer(isNew ? 201 : 200, await announcedView(node, shard, row, call, body.direct ?? false));

@@ -1,5 +1,6 @@
 import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
+import { withinBounds } from '../core/execution.js';
 import { parseMoment } from '../core/moment.js';
 import { Completion, Failure, LogReport, ProgressReport } from '../core/schemas/attempt.js';
 import { IdPath } from '../core/schemas/query.js';
@@ -154,7 +155,12 @@ export function stale(jobId: string, fence: number): PunctualError {
 export function toReport(tenant: string, result: wire.AttemptResult, config: Config): Report {
   const { jobId, fence, startedAt } = result;
   const started = startedAt === undefined ? null : parseMoment(startedAt);
-  return { tenant, jobId, fence, startedAt: started, end: toEnd(result, config) };
+  const end = toEnd(result, config);
+  const { execution } = result;
+  return {
+    ...{ tenant, jobId, fence, startedAt: started },
+    end: execution === undefined ? end : { ...end, execution: JSON.stringify(withinBounds(execution)) },
+  };
 }
 
 function toEnd(result: wire.AttemptResult, config: Config): AttemptEnd {

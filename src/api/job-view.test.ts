@@ -56,6 +56,7 @@ function row(change: Partial<PlacedRow> = {}): PlacedRow {
     result: null,
     error: null,
     progress: null,
+    execution: null,
     schedule: null,
     occurrence: null,
     workflow: null,

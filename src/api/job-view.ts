@@ -1,4 +1,5 @@
 import { formatDuration } from '../core/duration.js';
+import type { Execution } from '../core/execution.js';
 import {
   type Attempt,
   type AttemptOutcome,
@@ -22,7 +23,9 @@ import type { Relatives } from '../store/read-workflows.js';
 import { JsonText } from './json-text.js';
 
 /** The parts of a job that a list left out. */
-type Left = Partial<Pick<ListedRow, 'without_payload' | 'without_result' | 'without_stack'>>;
+type Left = Partial<
+  Pick<ListedRow, 'without_payload' | 'without_result' | 'without_stack' | 'without_execution'>
+>;
 
 const NO_RELATIVES: Relatives = { dependsOn: [], dependents: [], ancestors: [], descendants: [], cut: [] };
 
@@ -147,7 +150,7 @@ function omittedFrom(row: Left, attempts: boolean): JobPart[] {
     payload: row.without_payload,
     result: row.without_result,
     stack: row.without_stack,
-    attempts,
+    attempts: attempts || row.without_execution,
   };
   return JOB_PARTS.filter((part) => left[part]);
 }
@@ -180,6 +183,7 @@ export function newlyPlaced(row: JobRow, queue: string, held: boolean): PlacedRo
     outcome: null,
     result: null,
     error: null,
+    execution: null,
     progress: null,
     cancelled_at: null,
     handed_on_at: null,
@@ -228,12 +232,14 @@ function toAttempt(attempt: StoredAttempt): Attempt {
     finishedAt: time(attempt.finishedAt),
     outcome: attempt.outcome as AttemptOutcome,
     error: attempt.error,
+    ...(attempt.execution && { execution: attempt.execution }),
   };
 }
 
 /** The attempt that runs, or the one that ended the job; a job that never started has none. */
 function lastAttempt(row: PlacedRow): Attempt | null {
   if (row.fence === null || row.worker === null || row.claimed_at === null) return null;
+  const execution = parse(row.execution) as Execution | null;
   return {
     attempt: row.fence,
     fence: row.fence,
@@ -244,5 +250,6 @@ function lastAttempt(row: PlacedRow): Attempt | null {
     finishedAt: maybeTime(row.finished_at),
     outcome: row.outcome as AttemptOutcome | null,
     error: row.state === 'succeeded' ? null : (parse(row.error) as JobError | null),
+    ...(execution && { execution }),
   };
 }

@@ -230,7 +230,7 @@ describe('the hint after a submission', () => {
       sizeKib: 0,
       where: 'out',
     };
-    expect(hint).toHaveBeenCalledExactlyOnceWith([waiting], null, undefined);
+    expect(hint).toHaveBeenCalledExactlyOnceWith([waiting], null, { workflows: undefined, awaits: false });
   });
 
   it('leaves out jobs on hold or far away, but not that one of them can expire', async () => {
@@ -241,7 +241,10 @@ describe('the hint after a submission', () => {
       owned({ hold: true, startBefore: soon }),
       owned({ delay: '30m' }),
     ]);
-    expect(hint).toHaveBeenCalledExactlyOnceWith([], Date.parse(soon), undefined);
+    expect(hint).toHaveBeenCalledExactlyOnceWith([], Date.parse(soon), {
+      workflows: undefined,
+      awaits: false,
+    });
     const rows = store.mock.calls[0]![1];
     expect(rows.map((job) => [job.held, job.admitAt !== null])).toEqual([
       [false, true],

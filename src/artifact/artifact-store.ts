@@ -75,6 +75,9 @@ export interface ArtifactStore {
    */
   sweep(before: number, areNeeded: AreNeeded): Promise<void>;
 
+  /** Ends all connections; what is under way fails. */
+  close(): Promise<void>;
+
   /**
    * How a client may upload the bytes to the store itself, without a node in between; the upload is ended by `complete`. Null
    * where it cannot.

@@ -91,6 +91,7 @@ function signatureOf(
   date: string,
 ): string {
   const { method, path, query } = request;
+  // By names alone: one name may begin with another, and the colon comes after some of what may follow.
   const headers = Object.entries({ ...request.headers, host: request.host })
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}:${value.trim().replace(/\s+/g, ' ')}\n`);

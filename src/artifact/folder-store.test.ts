@@ -99,6 +99,13 @@ describe('a folder of artifacts', () => {
     expect(await store.parts('upload-1')).toEqual([]);
   });
 
+  it('has nothing to put together before a part has come', async () => {
+    const { store } = await newStore();
+    await expect(store.complete('upload-1', blobOf(BYTES))).rejects.toMatchObject({
+      code: 'UPLOAD_INCOMPLETE',
+    });
+  });
+
   it('refuses a part of another size, and parts that do not make up the bytes', async () => {
     const { store, folder } = await newStore();
     const wrong = store.putPart('upload-1', { number: 1, size: 10 }, inPieces(BYTES));

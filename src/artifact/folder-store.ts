@@ -74,6 +74,8 @@ export class FolderStore implements ArtifactStore {
 
   async complete(upload: string, blob: Blob): Promise<void> {
     const parts = await this.parts(upload);
+    if (parts.length === 0)
+      throw new PunctualError('UPLOAD_INCOMPLETE', 'The bytes of the upload have not arrived.');
     try {
       await this.put(blob, this.readParts(upload, parts));
     } catch (error) {
@@ -111,6 +113,8 @@ export class FolderStore implements ArtifactStore {
       yield old;
     }
   }
+
+  async close(): Promise<void> {}
 
   directUpload(): Promise<null> {
     return Promise.resolve(null);

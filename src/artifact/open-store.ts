@@ -3,13 +3,19 @@ import { type Config, environmentName } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { ArtifactStore } from './artifact-store.js';
 import { FolderStore } from './folder-store.js';
-import { S3Store } from './s3-store.js';
+import { MOST_BUCKET_BYTES, S3Store } from './s3-store.js';
 
 const BUCKET = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/;
 
 type StoreSettings = Pick<
   Config,
-  'artifactStore' | 'data' | 's3Endpoint' | 's3Region' | 's3AccessKeyId' | 's3SecretAccessKey'
+  | 'artifactStore'
+  | 'data'
+  | 'maxArtifactBytes'
+  | 's3Endpoint'
+  | 's3Region'
+  | 's3AccessKeyId'
+  | 's3SecretAccessKey'
 >;
 
 /** The store that the settings name. Nothing is read or written before it is used. */
@@ -22,6 +28,8 @@ export function openStore(settings: StoreSettings): ArtifactStore {
     throw wrong('artifactStore', 'expected a folder, or a bucket such as s3://bucket/prefix');
   const { s3Endpoint: endpoint, s3Region: region, s3AccessKeyId: accessKeyId } = settings;
   const { s3SecretAccessKey: secretAccessKey } = settings;
+  if (settings.maxArtifactBytes > MOST_BUCKET_BYTES)
+    throw wrong('maxArtifactBytes', `a bucket takes artifacts of at most ${MOST_BUCKET_BYTES} bytes`);
   if (accessKeyId === '' || secretAccessKey === '')
     throw wrong('s3AccessKeyId', `a bucket needs a key: set it and ${environmentName('s3SecretAccessKey')}`);
   if (endpoint !== '' && !(URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol)))

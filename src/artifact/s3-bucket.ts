@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Dispatcher, Pool } from 'undici';
@@ -31,7 +32,7 @@ export interface StoredObject {
 
 /** One request. */
 interface BucketRequest {
-  readonly method: 'GET' | 'PUT' | 'HEAD' | 'DELETE';
+  readonly method: 'GET' | 'PUT' | 'POST' | 'HEAD' | 'DELETE';
   /** The key of an object; empty for the bucket itself. */
   readonly key: string;
   readonly query?: Readonly<Record<string, string>>;
@@ -40,6 +41,14 @@ interface BucketRequest {
   readonly body?: { readonly stream: AsyncIterable<Buffer>; readonly hash: string };
   /** Breaks it off. */
   readonly signal?: AbortSignal | undefined;
+  /** A short body instead, which may be sent again. */
+  readonly text?: string;
+}
+
+/** An object as it was read: it is the same as long as its tag is. */
+export interface TaggedObject {
+  readonly key: string;
+  readonly etag: string;
 }
 
 type Answer = Dispatcher.ResponseData;
@@ -93,13 +102,62 @@ export class S3Bucket {
     return answer?.body ?? null;
   }
 
-  /** The bytes of an object, of which an answer that breaks off is a fault of the bucket. */
+  /** Bytes of an object, of which an answer that breaks off is a fault of the bucket. */
   async *explained(bytes: Readable): AsyncGenerator<Buffer> {
     try {
       yield* bytes as AsyncIterable<Buffer>;
     } catch (error) {
       throw new Unavailable(`broke off: ${messageOf(error)}`, true, error);
     }
+  }
+
+  /** The bytes of an object, with its tag; null if it is not there. */
+  async getTagged(key: string): Promise<(TaggedObject & { readonly bytes: Readable }) | null> {
+    const answer = await this.find({ method: 'GET', key });
+    return answer && { key, etag: String(answer.headers.etag), bytes: answer.body };
+  }
+
+  /**
+   * Makes one object of others, in their order, without their bytes leaving the server; fails if one of them is not what it was when it was
+   * read. All but the last must have 5 MiB.
+   */
+  async join(key: string, parts: readonly TaggedObject[]): Promise<void> {
+    const begun = await this.askText({ method: 'POST', key, query: { uploads: '' } });
+    const uploadId = unescaped(tagIn(begun, 'UploadId'));
+    try {
+      const joined: string[] = [];
+      for (const [index, part] of parts.entries()) {
+        const partNumber = String(index + 1);
+        const copied = await this.askText({
+          ...{ method: 'PUT', key, query: { partNumber, uploadId } },
+          headers: {
+            'x-amz-copy-source': encodedPath(`/${this.options.bucket}/${part.key}`),
+            'x-amz-copy-source-if-match': part.etag,
+          },
+        });
+        const etag = tagIn(copied, 'ETag');
+        joined.push(`<Part><PartNumber>${partNumber}</PartNumber><ETag>${etag}</ETag></Part>`);
+      }
+      const text = `<CompleteMultipartUpload>${joined.join('')}</CompleteMultipartUpload>`;
+      await this.askText({ method: 'POST', key, query: { uploadId }, text });
+    } catch (error) {
+      await this.giveUp(key, uploadId).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Gives up what was begun to be joined before a moment and never ended: it takes room and can be seen nowhere else. */
+  async giveUpUnfinished(prefix: string, before: number): Promise<void> {
+    const text = await this.askText({ method: 'GET', key: '', query: { uploads: '', prefix } });
+    for (const [, entry = ''] of text.matchAll(/<Upload>([\s\S]*?)<\/Upload>/g)) {
+      if (Date.parse(tagIn(entry, 'Initiated')) >= before) continue;
+      await this.giveUp(unescaped(tagIn(entry, 'Key')), unescaped(tagIn(entry, 'UploadId')));
+    }
+  }
+
+  private async giveUp(key: string, uploadId: string): Promise<void> {
+    const answer = await this.find({ method: 'DELETE', key, query: { uploadId } });
+    await answer?.body.dump();
   }
 
   /** How many bytes an object has; null if it is not there. */
@@ -119,12 +177,11 @@ export class S3Bucket {
   async list(prefix: string, after = ''): Promise<StoredObject[]> {
     const behind = after === '' ? {} : { 'start-after': after };
     const query = { 'list-type': '2', 'max-keys': String(LISTED_AT_ONCE), prefix, ...behind };
-    const answer = await this.ask({ method: 'GET', key: '', query });
-    const text = await answer.body.text();
+    const text = await this.askText({ method: 'GET', key: '', query });
     return Array.from(text.matchAll(/<Contents>([\s\S]*?)<\/Contents>/g), ([, entry = '']) => ({
-      key: unescaped(/<Key>([\s\S]*?)<\/Key>/.exec(entry)?.[1] ?? ''),
-      size: Number(/<Size>(\d+)<\/Size>/.exec(entry)?.[1]),
-      at: Date.parse(/<LastModified>([^<]*)<\/LastModified>/.exec(entry)?.[1] ?? ''),
+      key: unescaped(tagIn(entry, 'Key')),
+      size: Number(tagIn(entry, 'Size')),
+      at: Date.parse(tagIn(entry, 'LastModified')),
     }));
   }
 
@@ -138,6 +195,18 @@ export class S3Bucket {
     const path = this.pathOf(key);
     const request = { method, host: this.host, path, query: {}, headers };
     return `${this.origin}${encodedPath(path)}?${signedQuery(this.options, request, validForMs, Date.now())}`;
+  }
+
+  async close(): Promise<void> {
+    await this.pool.destroy();
+  }
+
+  /** The text of an answer, which may be an error although its status is none. */
+  private async askText(request: BucketRequest): Promise<string> {
+    const answer = await this.ask(request);
+    const text = await answer.body.text();
+    if (/<Error>/.test(text)) throw refusalIn(answer.statusCode, text);
+    return text;
   }
 
   /** Null if the object is not there. */
@@ -163,12 +232,12 @@ export class S3Bucket {
   }
 
   private async askOnce(request: BucketRequest): Promise<Answer> {
-    const { method, key, query = {}, headers = {}, body, signal } = request;
+    const { method, key, query = {}, headers = {}, body, text: content, signal } = request;
     const path = this.pathOf(key);
     const signed = signedHeaders(
       this.options,
       { method, host: this.host, path, query, headers },
-      body?.hash ?? NO_PAYLOAD,
+      body?.hash ?? (content === undefined ? NO_PAYLOAD : sha256(content)),
       // A signature is refused whose time differs from the server's by much: that of this machine is nearest to it.
       Date.now(),
     );
@@ -180,6 +249,7 @@ export class S3Bucket {
       answer = await this.pool.request({
         ...{ method, path: encodedPath(path) + (text === '' ? '' : `?${text}`), headers: signed },
         ...(stream && { body: stream as unknown as Readable }),
+        ...(content !== undefined && { body: content }),
         ...(signal && { signal }),
       });
     } catch (error) {
@@ -188,21 +258,31 @@ export class S3Bucket {
       throw new Unavailable(`cannot be reached: ${messageOf(error)}`, true, error);
     }
     if (answer.statusCode < 300) return answer;
-    throw await this.refusal(answer, method !== 'PUT' && key !== '');
-  }
-
-  private async refusal({ statusCode, body }: Answer, canBeMissing: boolean): Promise<Error> {
-    const text = (await body.text().catch(() => '')).slice(0, MOST_ERROR_BYTES);
-    const code = /<Code>([^<]{1,100})<\/Code>/.exec(text)?.[1];
-    if (statusCode === 404 && code !== 'NoSuchBucket' && canBeMissing) return new NoObject();
-    const message = /<Message>([^<]{1,300})<\/Message>/.exec(text)?.[1];
-    const said = [`answered ${statusCode}`, code, message && unescaped(message)].filter(Boolean).join(', ');
-    return new Unavailable(said, statusCode >= 500 || statusCode === 429, undefined);
+    const { statusCode } = answer;
+    throw refusalIn(statusCode, (await answer.body.text().catch(() => '')).slice(0, MOST_ERROR_BYTES));
   }
 
   private pathOf(key: string): string {
     return `${this.base}/${key}`;
   }
+}
+
+/** The error that an answer stands for. */
+function refusalIn(statusCode: number, text: string): Error {
+  const code = /<Code>([^<]{1,100})<\/Code>/.exec(text)?.[1];
+  const message = /<Message>([^<]{1,300})<\/Message>/.exec(text)?.[1];
+  const said = [`answered ${statusCode}`, code, message && unescaped(message)].filter(Boolean).join(', ');
+  if (statusCode === 404 && code !== 'NoSuchBucket') return new NoObject(said, false, undefined);
+  return new Unavailable(said, statusCode >= 500 || statusCode === 429, undefined);
+}
+
+/** The text of an element; empty if there is none. */
+function tagIn(text: string, name: string): string {
+  return new RegExp(`<${name}>([^<]*)</${name}>`).exec(text)?.[1] ?? '';
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 /** The bucket cannot be used at the moment, or not at all. */
@@ -217,8 +297,8 @@ class Unavailable extends PunctualError {
   }
 }
 
-/** There is no such object. */
-class NoObject extends Error {}
+/** There is no such object, which is no fault where it is looked for. */
+class NoObject extends Unavailable {}
 
 /** Passes bytes on and tells if their source fails. */
 async function* watched(

@@ -11,16 +11,22 @@ import type {
 } from './artifact-store.js';
 import { UNSIGNED_PAYLOAD } from './aws-signature.js';
 import { checkedBytes, sizedBytes } from './checked-bytes.js';
-import { type BucketOptions, LISTED_AT_ONCE, S3Bucket, type StoredObject } from './s3-bucket.js';
+import {
+  type BucketOptions,
+  LISTED_AT_ONCE,
+  S3Bucket,
+  type StoredObject,
+  type TaggedObject,
+} from './s3-bucket.js';
 
 /** An object may be written by one request only up to this size. */
-const MOST_BYTES = 5 * 1024 ** 3;
+export const MOST_BUCKET_BYTES = 5 * 1024 ** 3;
 const PART = /\/part-(\d{1,5})$/;
 
 /**
  * Artifacts in a bucket. An object appears under its hash when all of it was sent and fits: the bytes are hashed here on their way, a
- * request that breaks off stores nothing, and the server compares the hash, too. Parts of uploads are objects of their own, which are
- * sent on as one when all have come.
+ * request that breaks off stores nothing, and the server compares the hash, too. Parts of uploads are objects of their own. When all
+ * have come they are read once, for their hash, and the server joins those that were read.
  */
 export class S3Store implements ArtifactStore {
   readonly place: string;
@@ -49,7 +55,6 @@ export class S3Store implements ArtifactStore {
   }
 
   async put(blob: Blob, pieces: AsyncIterable<Buffer>): Promise<void> {
-    mustFit(blob.size);
     const stream = checkedBytes(blob, pieces);
     await this.bucket.put(this.keyOf(blob.sha256), blob.size, { stream, hash: blob.sha256 });
   }
@@ -83,10 +88,10 @@ export class S3Store implements ArtifactStore {
   }
 
   async complete(upload: string, blob: Blob): Promise<void> {
-    mustFit(blob.size);
     const parts = await this.parts(upload);
     try {
-      await this.put(blob, this.readUpload(upload, parts));
+      if (parts.length > 1) await this.join(upload, parts, blob);
+      else await this.put(blob, this.readUpload(upload, parts));
     } catch (error) {
       // What cannot be stored at the moment may be tried again with the same parts.
       if (!(error instanceof PunctualError) || error.code === 'ARTIFACT_STORE_UNAVAILABLE') throw error;
@@ -100,8 +105,12 @@ export class S3Store implements ArtifactStore {
     for (const { key } of await this.bucket.list(this.folderOf(upload))) await this.bucket.remove(key);
   }
 
-  /** A request that breaks off leaves nothing in a bucket, but the parts of an upload are objects. */
+  /**
+   * A request that breaks off leaves nothing in a bucket; but what was begun to be joined is there until somebody gives it up, and the
+   * parts of an upload are objects.
+   */
   async sweep(before: number, areNeeded: AreNeeded): Promise<void> {
+    await this.bucket.giveUpUnfinished(`${this.prefix}blobs/`, before);
     const prefix = `${this.prefix}uploads/`;
     for (let after: string | undefined = prefix; after !== undefined; ) {
       const objects: StoredObject[] = await this.bucket.list(prefix, after);
@@ -117,6 +126,10 @@ export class S3Store implements ArtifactStore {
     }
   }
 
+  close(): Promise<void> {
+    return this.bucket.close();
+  }
+
   directUpload(upload: string, { size }: Blob, validForMs: number): Promise<DirectRequest> {
     const headers = { 'content-length': String(size) };
     const url = this.bucket.address('PUT', this.wholeOf(upload), headers, validForMs);
@@ -128,7 +141,23 @@ export class S3Store implements ArtifactStore {
     return Promise.resolve({ url, method: 'GET', headers: {} });
   }
 
-  /** The bytes of the parts in their order, or what was uploaded straight into the bucket. */
+  private async join(upload: string, parts: readonly StoredPart[], blob: Blob): Promise<void> {
+    const read: TaggedObject[] = [];
+    const { bucket } = this;
+    const folder = this.folderOf(upload);
+    async function* bytes(): AsyncGenerator<Buffer> {
+      for (const { number } of parts) {
+        const part = await bucket.getTagged(`${folder}part-${number}`);
+        if (part === null) throw new PunctualError('UPLOAD_INCOMPLETE', `Part ${number} has not arrived.`);
+        read.push(part);
+        yield* bucket.explained(part.bytes);
+      }
+    }
+    for await (const _ of checkedBytes(blob, bytes()));
+    await bucket.join(this.keyOf(blob.sha256), read);
+  }
+
+  /** The bytes of a single part, or what was uploaded straight into the bucket. */
   private async *readUpload(upload: string, parts: readonly StoredPart[]): AsyncGenerator<Buffer> {
     const keys =
       parts.length > 0
@@ -153,9 +182,4 @@ export class S3Store implements ArtifactStore {
   private wholeOf(upload: string): string {
     return `${this.folderOf(upload)}whole`;
   }
-}
-
-function mustFit(size: number): void {
-  if (size > MOST_BYTES)
-    throw new PunctualError('ARTIFACT_TOO_LARGE', `A bucket takes artifacts of at most ${MOST_BYTES} bytes.`);
 }

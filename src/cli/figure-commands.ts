@@ -61,7 +61,8 @@ export function addErrorsCommand(job: Command, cli: Cli): void {
               rows,
             ),
       );
-      if (!view.complete) output.note(`only the newest failed jobs were looked at, of which ${view.examined} fit`);
+      if (!view.complete)
+        output.note(`only the newest failed jobs were looked at, of which ${view.examined} fit`);
     },
   );
 }

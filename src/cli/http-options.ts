@@ -81,7 +81,7 @@ function headerValue(text: string): string | SecretReference {
 }
 
 /** The name in a reference to a secret and nothing else; null for any other text. */
-function secretIn(text: string): string | null {
+export function secretIn(text: string): string | null {
   try {
     const value: unknown = JSON.parse(text);
     if (!isPlainObject(value) || Object.keys(value).length > 1) return null;

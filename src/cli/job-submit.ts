@@ -3,12 +3,13 @@ import { repeatableWith } from '../client/idempotency-key.js';
 import { inChunks, isRepeatable } from '../client/task-submission.js';
 import { type Duration, humanDuration } from '../core/duration.js';
 import { messageOf, PunctualError } from '../core/errors.js';
-import type { Delivery, HttpTarget, JobSubmission, Labels, SubmittedJob } from '../core/job.js';
+import type { Delivery, ExecTarget, HttpTarget, JobSubmission, Labels, SubmittedJob } from '../core/job.js';
 import { KEY_MODES, type KeyMode } from '../core/keys.js';
 import { addAll } from '../core/long-lists.js';
 import type { BulkAnswer } from '../core/wire.js';
 import { callsServer, flagOf, type ServerCall, tenantFlag } from './call.js';
 import type { Cli } from './cli.js';
+import { addExecOptions, type ExecOptions, execTargetOf } from './exec-options.js';
 import { addHttpOptions, type HttpOptions, httpTargetOf } from './http-options.js';
 import { nameInputs } from './input-names.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
@@ -27,6 +28,7 @@ export function addSubmitCommand(job: Command, cli: Cli): void {
     .option('--task <name>', 'the task to run')
     .option('--payload <json>', 'its input: JSON, @file, or - for stdin');
   addHttpOptions(command);
+  addExecOptions(command);
   command
     .option('--delay <duration>', 'start after this time, such as 30s', durationText)
     .option('--run-at <moment>', 'start at this moment, such as 2026-12-24T18:00:00Z', moment)
@@ -69,7 +71,8 @@ async function submitOne(call: ServerCall<SubmitOptions>): Promise<void> {
   const { cli, api, output, options } = call;
   mustHaveOneStdin(options.payload, options.data);
   const payload = await readPayload(cli, options.payload);
-  const body = submissionOf(options, payload, await httpTargetOf(cli, options));
+  const target = (await httpTargetOf(cli, options)) ?? execTargetOf(options);
+  const body = submissionOf(options, payload, target);
   // If the answer is lost, the job may exist; with a key that its job keeps the request can be repeated safely.
   const retry = isRepeatable(body);
   const submitted = await api.request<SubmittedJob>('POST', '/v1/jobs', {
@@ -198,7 +201,7 @@ function lineOf(source: string, from: number, pointer: string): string | null {
 }
 
 export /** The options of `punctual job submit`. */
-interface SubmitOptions extends HttpOptions {
+interface SubmitOptions extends HttpOptions, ExecOptions {
   readonly task?: string;
   readonly payload?: string;
   readonly file?: string;
@@ -221,15 +224,20 @@ interface SubmitOptions extends HttpOptions {
 }
 
 /** The submission that the options describe. */
-export function submissionOf(options: SubmitOptions, payload: unknown, target?: HttpTarget): JobSubmission {
+export function submissionOf(
+  options: SubmitOptions,
+  payload: unknown,
+  target?: HttpTarget | ExecTarget,
+): JobSubmission {
   if (options.task === undefined && target === undefined) {
     throw new PunctualError(
       'USAGE',
-      'Name the task to run with --task, a URL to call with --http, or jobs in a file with --file.',
+      'Name the task to run with --task, a URL to call with --http, a binary to run with --exec, or jobs in a file with --file.',
     );
   }
-  if (options.task !== undefined && target !== undefined) {
-    throw new PunctualError('USAGE', 'Give --task or --http, not both.');
+  const isProgram = options.exec !== undefined || options.command !== undefined;
+  if ([options.task !== undefined, options.http !== undefined, isProgram].filter(Boolean).length > 1) {
+    throw new PunctualError('USAGE', 'Give one of --task, --http, --exec and --command.');
   }
   if (options.delay !== undefined && options.runAt !== undefined) {
     throw new PunctualError('USAGE', 'Give --delay or --run-at, not both.');

@@ -1,4 +1,5 @@
 import { humanDuration, parseDuration } from '../core/duration.js';
+import type { Execution } from '../core/execution.js';
 import type { Job, JobError, JobState, ListedJob, RelativeList, Target } from '../core/job.js';
 import { indented } from '../core/log-line.js';
 import type { Style } from '../core/paint.js';
@@ -33,7 +34,8 @@ export function workOf({ task, target }: Pick<Job, 'task' | 'target'>): string {
 /** What a target runs or calls. */
 export function targetText(target: Target): string {
   if (target.type === 'handler') return target.name || '-';
-  return target.type === 'http' ? `${target.method ?? 'POST'} ${target.url}` : `(${target.type})`;
+  if (target.type === 'http') return `${target.method ?? 'POST'} ${target.url}`;
+  return target.artifact ?? target.command ?? '-';
 }
 
 const COLUMNS: readonly Column[] = [
@@ -159,6 +161,7 @@ export function jobDetails(output: Output, job: Job): string {
     ['concurrency key', job.concurrencyKey],
     ['requires', requires.length > 0 ? requires.join(', ') : null],
     ['worker', job.worker],
+    ...programDetails(job.attempts.at(-1)?.execution),
     ['progress', job.progress === null ? null : progressText(job)],
     ['payload', json(job.payload)],
     ['result', json(job.result)],
@@ -166,6 +169,24 @@ export function jobDetails(output: Output, job: Job): string {
   ]);
   const stack = job.error?.stack ? `\n${output.paint('dim', indented(job.error.stack))}\n` : '';
   return details + stack + attemptTable(output, job);
+}
+
+/** How the last attempt ran a program. */
+function programDetails(execution: Execution | undefined): [string, string | null][] {
+  if (!execution) return [];
+  const { exitCode, signal, outOfMemory, isolation, notIsolated, limits, cut } = execution;
+  const end = [
+    exitCode === undefined ? null : `exit code ${exitCode}`,
+    signal === undefined ? null : `ended by ${signal}`,
+    outOfMemory ? 'out of memory' : null,
+    cut ? 'more was printed than is kept' : null,
+  ];
+  const bounds = Object.entries(limits).map(([name, { value, how }]) => `${name} ${value} (${how})`);
+  return [
+    ['program', end.filter((part) => part !== null).join(', ') || null],
+    ['isolation', notIsolated === undefined ? isolation : `${isolation}. ${notIsolated}`],
+    ['limits', bounds.join(', ') || null],
+  ];
 }
 
 /** That whoever has an attempt that was handed on is to report, and until when. */

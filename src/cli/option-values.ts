@@ -92,9 +92,9 @@ export function listOf(text: string): readonly string[] {
 /** Kinds of targets that workers run. */
 export function targetList(text: string): readonly TargetType[] {
   const names = commaList(text);
-  const wrong = names.find((name) => name !== 'handler' && name !== 'http');
+  const wrong = names.find((name) => !['handler', 'http', 'exec'].includes(name));
   if (wrong === undefined) return names as readonly TargetType[];
-  throw new InvalidArgumentError(`Expected handler, http, or both; there is no target ${wrong}.`);
+  throw new InvalidArgumentError(`Expected handler, http and exec; there is no target ${wrong}.`);
 }
 
 /** Collects the values of an option that may be given several times. */

@@ -31,6 +31,8 @@ interface UpOptions {
   readonly printConfig?: boolean;
 }
 
+/** Addresses that only this machine can reach. */
+const LOOPBACK: readonly string[] = ['127.0.0.1', '::1', 'localhost'];
 const DEMO_NODES = 3;
 const DEMO_WORKERS = 3;
 
@@ -92,6 +94,14 @@ async function signInLink({ urls, apiKey, url }: Up, signal: AbortSignal): Promi
   }
 }
 
+/**
+ * On a machine of one's own, whoever has the key that is written for its owner may run commands on it anyway. A cluster that
+ * others can reach allows them only if it is told to.
+ */
+function allowsCommands({ config, sources }: ResolvedConfig): boolean {
+  return sources.allowCommands === 'default' ? LOOPBACK.includes(config.host) : config.allowCommands;
+}
+
 /** Starts everything; null when it was interrupted before it was ready. */
 async function begin(
   cli: Cli,
@@ -114,6 +124,7 @@ async function begin(
       slots: options.slots,
       modules,
       paused: options.paused ?? false,
+      allowCommands: allowsCommands(resolved),
       report,
     });
   } catch (error) {

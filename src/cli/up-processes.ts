@@ -24,6 +24,8 @@ interface UpPlan {
   readonly slots: number;
   readonly modules: readonly string[];
   readonly paused: boolean;
+  /** Whether targets may name commands of this machine. */
+  readonly allowCommands: boolean;
   readonly report: (line: string) => void;
 }
 
@@ -166,7 +168,7 @@ function workerArguments(plan: UpPlan, name: string, url: string): string[] {
   const publish = plan.modules.length > 0 ? ['--publish'] : [];
   // On a machine of one's own, receivers run beside it.
   const open = [...listOf(plan.config.allowAddresses), ...LOOPBACK];
-  const calls = ['--targets', 'handler,http', ...open.flatMap((range) => ['--allow-address', range])];
+  const calls = ['--targets', 'handler,http,exec', ...open.flatMap((range) => ['--allow-address', range])];
   const args = ['worker', 'run', '--name', name, '--url', url, '--queues', '*'];
   return [...args, ...slots, ...calls, ...modules, ...publish];
 }
@@ -195,6 +197,7 @@ function launch(
       PUNCTUAL_SECRET_KEY_FILE: undefined,
       PUNCTUAL_DATA: dataFolder,
       PUNCTUAL_LOG_LEVEL: config.logLevel,
+      PUNCTUAL_ALLOW_COMMANDS: String(plan.allowCommands),
       ...secrets,
     },
     folder: cli.folder,

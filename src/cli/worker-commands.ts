@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { PunctualError } from '../core/errors.js';
-import type { Labels, TargetType } from '../core/job.js';
+import type { ExecLimits, Isolation, Labels, TargetType } from '../core/job.js';
 import type { Log } from '../core/log.js';
 import type { Style } from '../core/paint.js';
 import { formatRate, type RateView } from '../core/rate.js';
@@ -19,6 +19,7 @@ import {
 } from './call.js';
 import type { Cli } from './cli.js';
 import { printConfig, resolveSettings, warnOfVariables } from './configuration.js';
+import { addIsolationOptions } from './exec-options.js';
 import { EXIT_INTERRUPTED } from './failure.js';
 import {
   commaList,
@@ -100,6 +101,9 @@ interface RunOptions {
   readonly publish?: true | 'overwrite';
   readonly name?: string;
   readonly results?: string;
+  readonly execFolder?: string;
+  readonly limit?: ExecLimits;
+  readonly isolation?: Isolation;
   readonly drainTimeout?: number;
   readonly logLevel?: string;
   readonly printConfig?: boolean;
@@ -111,7 +115,7 @@ interface RunOptions {
  */
 const ORPHAN_MS = 20_000;
 const WITHOUT_MODULE =
-  'A worker without tasks gets no jobs; name a module with --module FILE, or let it make calls with --targets http.';
+  'A worker without tasks gets no jobs; name a module with --module FILE, or let it make calls with --targets http, or run programs with --targets exec.';
 /** Signals that make the worker log its status; on macOS Ctrl-T sends SIGINFO. */
 const STATUS_SIGNALS =
   process.platform === 'darwin' ? (['SIGUSR2', 'SIGINFO'] as const) : (['SIGUSR2'] as const);
@@ -130,7 +134,7 @@ export function addRunCommand(worker: Command, cli: Cli): void {
     )
     .option(
       '--targets <names>',
-      'what it runs: handler, http, or both, separated by commas; handlers always if it has tasks (default: handler)',
+      'what it runs: handler, http and exec, separated by commas; handlers always if it has tasks (default: handler)',
       targetList,
     )
     .option(
@@ -159,12 +163,17 @@ export function addRunCommand(worker: Command, cli: Cli): void {
       'folder for results that no node has accepted yet, so that they survive a restart (default: results/NAME in the data folder if --name is given, else in memory)',
     )
     .option(
+      '--exec-folder <folder>',
+      'folder for programs and binaries (default: exec/NAME in the data folder if --name is given, else a temporary one)',
+    )
+    .option(
       '--drain-timeout <duration>',
       'stop at once when draining takes longer (default: no limit)',
       durationMs,
     )
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (default: info)')
     .option('--print-config', 'show every setting and where it came from, and exit');
+  addIsolationOptions(command);
   runsLocally<RunOptions>(cli, command, ['url', 'apiKey', 'tenant', 'json'], runWorker);
 }
 
@@ -180,7 +189,7 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
   const targets = options.targets ?? ['handler'];
   const allowAddresses = options.allowAddress ?? listOf(config.allowAddresses);
   // `punctual up` starts its workers whether or not there are tasks yet; whoever starts one alone has forgotten something.
-  if (modules.length === 0 && !targets.includes('http') && !cli.supervisor)
+  if (modules.length === 0 && targets.every((target) => target === 'handler') && !cli.supervisor)
     throw new PunctualError('USAGE', WITHOUT_MODULE);
   const tasks = await loadTasks(cli.folder, modules);
   const credentials = findCredentials(cli, options);
@@ -192,7 +201,10 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
     import('../worker/worker-runtime.js'),
   ]);
   const transport = new HttpTransport({ ...credentials, ...(tenant !== undefined && { tenant }) });
-  const keepResultsIn = await resultsFolder(cli, options, resolved.config.data);
+  const keepResultsIn = await ownFolder(cli, 'results', options.results, options.name, config.data);
+  const execFolder = targets.includes('exec')
+    ? await ownFolder(cli, 'exec', options.execFolder, options.name, config.data)
+    : null;
   const runtime = new WorkerRuntime({
     gateway: new HttpWorkerGateway(transport),
     runners: runnersOf(tasks, { targets }),
@@ -208,6 +220,13 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
       ...(options.label !== undefined && { labels: options.label }),
       ...(options.publish !== undefined && { publish: options.publish }),
       ...(keepResultsIn !== null && { keepResultsIn }),
+      exec: {
+        ...(execFolder !== null && { folder: execFolder }),
+        ...(options.limit !== undefined && { limits: options.limit }),
+        ...(options.isolation !== undefined && { isolation: options.isolation }),
+        allowCommands: config.allowCommands,
+        allowScripts: config.allowScripts,
+      },
       ...(options.drainTimeout !== undefined && { drainTimeoutMs: options.drainTimeout }),
       log,
       events: { onRegistered: () => cli.supervisor?.ready() },
@@ -224,16 +243,22 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
   }
 }
 
-/** The folder for kept results: the given one, or one by the worker's name; null for a worker without a name. */
-async function resultsFolder(cli: Cli, { results, name }: RunOptions, data: string): Promise<string | null> {
-  if (results !== undefined) return resolve(cli.folder, results);
+/** A folder of the worker's own: the given one, or one by its name; null for a worker without a name. */
+async function ownFolder(
+  cli: Cli,
+  purpose: 'results' | 'exec',
+  given: string | undefined,
+  name: string | undefined,
+  data: string,
+): Promise<string | null> {
+  if (given !== undefined) return resolve(cli.folder, given);
   if (name === undefined) return null;
   // The name may contain slashes or dots; it must not lead out of the folder.
   const folder = encodeURIComponent(name).replaceAll('.', '%2E');
   const dataFolder = resolve(cli.folder, data);
-  // If it cannot be made, opening the results says so.
+  // If it cannot be made, whoever opens it says so.
   await makeDataFolder(dataFolder).catch(() => undefined);
-  return join(dataFolder, 'results', folder);
+  return join(dataFolder, purpose, folder);
 }
 
 /** Drains the worker when the terminal is closed or the supervisor is gone; the runtime itself handles SIGTERM and SIGINT. */

@@ -1,4 +1,3 @@
-import type { Frozen } from './schemas/object.js';
 import { isUuid } from './uuid.js';
 
 /** Artifacts of tenants: what was uploaded for jobs to run, and what jobs left behind. */
@@ -132,7 +131,7 @@ export function mayNameArtifact(text: string): boolean {
 /** All values of fields called `artifact` in something that has targets in it. */
 export function artifactNamesIn(value: unknown, found = new Set<string>()): ReadonlySet<string> {
   if (typeof value !== 'object' || value === null) return found;
-  for (const [name, child] of Object.entries(value as Frozen<Record<string, unknown>>)) {
+  for (const [name, child] of Object.entries(value)) {
     if (name === 'artifact' && typeof child === 'string') found.add(child);
     else artifactNamesIn(child, found);
   }

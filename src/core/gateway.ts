@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type {
   ArtifactAnswer,
   ArtifactRequest,
@@ -25,7 +24,7 @@ export interface JobOutput {
   readonly fence: number;
   /** A path below the folder `output`. */
   readonly name: string;
-  readonly bytes: Readable;
+  readonly bytes: AsyncIterable<Uint8Array>;
   readonly size: number;
   readonly signal?: AbortSignal;
 }

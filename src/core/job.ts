@@ -1,4 +1,5 @@
 import type { Duration } from './duration.js';
+import type { Execution } from './execution.js';
 import type { KeyMode, Repetition } from './keys.js';
 import type { StepWait } from './workflow.js';
 
@@ -155,6 +156,8 @@ export interface Attempt {
   readonly finishedAt: string | null;
   readonly outcome: AttemptOutcome | null;
   readonly error: JobError | null;
+  /** How it ran a program: its isolation, its limits and how it ended. Missing if it ran none, and while it runs. */
+  readonly execution?: Execution;
 }
 
 /** A job as the API shows it. */

@@ -18,7 +18,12 @@ export interface RunningJob {
 }
 
 /** How an attempt ended, or that its worker has handed it on. */
-export type AttemptEnd =
+export type AttemptEnd = Outcome & {
+  /** How it ran a program, as JSON. */
+  readonly execution?: string;
+};
+
+type Outcome =
   | { readonly outcome: 'succeeded'; readonly result: string }
   | {
       readonly outcome: 'failed';

@@ -1,4 +1,5 @@
 import type { ArtifactKind } from './artifact.js';
+import type { Execution } from './execution.js';
 import type { JobError, JobState, Labels, ListedJob, Target, TargetType } from './job.js';
 import type { Quotas } from './quotas.js';
 import type { RateView } from './rate.js';
@@ -115,7 +116,7 @@ export interface Assignment {
   readonly queue: string;
   readonly target: Target;
   readonly payload: unknown;
-  /** For http targets, the payload as it was submitted, if it holds numbers that JavaScript would not read exactly. */
+  /** For http and exec targets, the payload as it was submitted, if it holds numbers that JavaScript would not read exactly. */
   readonly payloadText?: string;
   readonly attempt: number;
   readonly fence: number;
@@ -127,26 +128,29 @@ export interface Assignment {
   readonly workflow?: string;
   /** The context of the trace that the submission was part of. */
   readonly traceparent?: string;
-  /** When the attempt was due (RFC 3339); only with `traceparent` and for http targets. */
+  /** When the attempt was due (RFC 3339); only with `traceparent` and for http and exec targets. */
   readonly dueAt?: string;
   /**
-   * For the receiver of an http call: opens the routes that report about this attempt and nothing else. The worker's own
-   * token never leaves the worker.
+   * For the receiver of an http call, or a program: opens the routes that report about this attempt and nothing else. The
+   * worker's own token never leaves the worker.
    */
   readonly receiverToken?: string;
-  /** Set only for http targets that must be called at most once. */
+  /** Set only for http and exec targets that must start at most once. */
   readonly delivery?: 'at-most-once';
 }
 
-/** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */
-interface AttemptTimes {
+/** What every result says about its attempt. */
+export interface AttemptFacts {
   /** Whose job it was, from a worker that serves several tenants. */
   readonly tenant?: string;
+  /** When the attempt started, on the database's clock as the worker estimates it (RFC 3339). */
   readonly startedAt?: string;
+  /** How it ran a program. */
+  readonly execution?: Execution;
 }
 
 export type AttemptResult = FencedJob &
-  AttemptTimes &
+  AttemptFacts &
   (
     | { readonly outcome: 'succeeded'; readonly result?: unknown }
     | {

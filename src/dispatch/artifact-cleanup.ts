@@ -60,7 +60,17 @@ export class ArtifactCleanup {
       if ((await usesOf(state.pool, artifact, 1)).length > 0) return;
       if (!(await state.write(() => forgetArtifact(state.hot, state.term, artifact)))) return;
     }
-    await store.abandon(id);
-    await forgetBytes(state.pool, sha256, (signal) => store.remove(sha256, signal));
+    await this.whileTermLasts(async () => {
+      await store.abandon(id);
+      await forgetBytes(state.pool, sha256, (signal) => store.remove(sha256, signal));
+    });
+  }
+
+  /** A store that does not answer must not hold up the end of a term. What was begun may be finished by any node. */
+  private whileTermLasts(work: () => Promise<void>): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const forget = this.state.term.onOver(() => resolve());
+      work().then(resolve, reject).finally(forget);
+    });
   }
 }

@@ -97,7 +97,7 @@ export class OwnAssignment implements Assignment {
     return '';
   }
 
-  /** Only for http targets. */
+  /** Only for work outside of the worker. */
   protected get callText(): string {
     return '';
   }
@@ -138,10 +138,11 @@ class SignedAssignment extends OwnAssignment {
 }
 
 /**
- * An assignment with an http target. It also has a token for the receiver and says when it was due. Its worker gets its own token
- * in any case, because that is what secrets are asked for with.
+ * An assignment with an http or exec target, whose work is done outside of the worker. It also has a token for the receiver of the
+ * call, or the program, and says when it was due. Its worker gets its own token in any case, because that is what secrets are
+ * asked for with.
  */
-class CallAssignment extends SignedAssignment {
+class OutsideAssignment extends SignedAssignment {
   /** Set only for jobs that start once. */
   declare readonly delivery?: 'at-most-once';
   declare readonly payloadText?: string;
@@ -177,18 +178,20 @@ class CallAssignment extends SignedAssignment {
 
 /** Caches of one entry: the jobs of a bulk are mostly due at one moment and have one target. */
 let lastDue = { runAt: Number.NaN, text: '' };
-let lastTarget = { text: '', isCall: false };
+let lastTarget = { text: '', isOutside: false };
 
 function dueText({ facts: { runAt } }: Running): string {
   if (lastDue.runAt !== runAt) lastDue = { runAt, text: new Date(runAt).toISOString() };
   return lastDue.text;
 }
 
-/** Targets are stored as nodes write them, so that most need not be read to know that they are no calls. */
-function isCall({ target: text }: Work): boolean {
-  if (text === null || !text.includes('"http"')) return false;
-  if (lastTarget.text !== text) lastTarget = { text, isCall: (JSON.parse(text) as Target).type === 'http' };
-  return lastTarget.isCall;
+/** Targets are stored as nodes write them, so that most need not be read to know that their work is done in the worker. */
+function isOutside({ target: text }: Work): boolean {
+  if (text === null || !(text.includes('"http"') || text.includes('"exec"'))) return false;
+  if (lastTarget.text !== text) {
+    lastTarget = { text, isOutside: (JSON.parse(text) as Target).type !== 'handler' };
+  }
+  return lastTarget.isOutside;
 }
 
 /** An attempt with what it works on. */
@@ -208,7 +211,7 @@ export function assignmentsOf(
   const graceMs = config.workerTimeout + TOKEN_GRACE_MS;
   return attempts.map(({ running, work }) => {
     const queue = queueOf(running);
-    if (isCall(work)) return new CallAssignment(running, work, queue, secret, graceMs, limits);
+    if (isOutside(work)) return new OutsideAssignment(running, work, queue, secret, graceMs, limits);
     if (!session.wantsTokens) return new OwnAssignment(running, work, queue);
     return new SignedAssignment(running, work, queue, secret, graceMs, limits);
   });

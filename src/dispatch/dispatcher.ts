@@ -276,6 +276,11 @@ export class Dispatcher {
     return this.queueMinutes.runOnce();
   }
 
+  /** Forgets artifacts that nobody needs, as is otherwise done every minute. */
+  forgetArtifacts(): Promise<void> {
+    return this.upkeep.artifacts.runOnce();
+  }
+
   /** Takes the jobs of a workflow in that the leader has stored by itself. */
   private async workflowStored(workflow: NewWorkflow): Promise<void> {
     const { state } = this;

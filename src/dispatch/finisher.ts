@@ -1,5 +1,6 @@
 import type { Timer } from '../core/clock.js';
 import { messageOf, PunctualError } from '../core/errors.js';
+import type { Execution } from '../core/execution.js';
 import type { JobError } from '../core/job.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { type AttemptEnd, type Decision, decide } from '../core/transition.js';
@@ -38,6 +39,8 @@ interface Pending {
   readonly running: Running;
   readonly decision: Decision;
   readonly startedAt: number | null;
+  /** How it ran a program, as JSON; null if it ran none. */
+  readonly execution: string | null;
   /** What the attempt tells about the origin that it called, if it tells anything. */
   readonly origin: OriginReport | undefined;
   readonly listener: EndListener;
@@ -119,6 +122,7 @@ export class Finisher {
       running,
       decision,
       startedAt: startedAt ?? running.startedAt,
+      execution: end.execution ?? null,
       origin,
       listener: heard,
       index,
@@ -336,9 +340,9 @@ function newsOf(decision: Decision, report: OriginReport | undefined): CallNews 
 }
 
 /** About how many bytes an attempt's end writes: the payload moves to history with the job. */
-function bytesOf({ running, decision }: Pending): number {
+function bytesOf({ running, decision, execution }: Pending): number {
   const result = decision.kind === 'end' ? (decision.result?.length ?? 0) : 0;
-  return 256 + 1_024 * running.sizeKib + result;
+  return 256 + 1_024 * running.sizeKib + result + (execution?.length ?? 0);
 }
 
 function retryAt(running: Running, decision: Extract<Decision, { kind: 'again' }>, now: number): number {
@@ -361,7 +365,7 @@ function toHandedOn(pending: Pending, now: number): HandedOn {
 }
 
 function toEnding(pending: Pending, now: number): Ending {
-  const { running, decision } = pending;
+  const { running, decision, execution } = pending;
   if (decision.kind !== 'end') throw new Error('not an end');
   return {
     id: running.id,
@@ -375,10 +379,11 @@ function toEnding(pending: Pending, now: number): Ending {
     result: decision.result,
     error: decision.error === null ? null : JSON.stringify(decision.error),
     progress: running.progress === null ? null : JSON.stringify(running.progress),
+    execution,
   };
 }
 
-function toRetrying({ running, decision, startedAt }: Pending, now: number): Retrying {
+function toRetrying({ running, decision, startedAt, execution }: Pending, now: number): Retrying {
   if (decision.kind !== 'again') throw new Error('not a retry');
   const attempt: StoredAttempt = {
     fence: running.fence,
@@ -389,6 +394,7 @@ function toRetrying({ running, decision, startedAt }: Pending, now: number): Ret
     finishedAt: now,
     outcome: decision.outcome,
     error: decision.error,
+    ...(execution !== null && { execution: JSON.parse(execution) as Execution }),
   };
   return {
     id: running.id,

@@ -40,7 +40,7 @@ export class Upkeep {
   private readonly loops: readonly Loop[];
   private readonly stale = new Map<string, StaleCounts>();
   private readonly oldDays: OldDays;
-  private readonly artifacts: ArtifactCleanup;
+  readonly artifacts: ArtifactCleanup;
   /** Where the replaced versions of definitions begin that are looked at next. */
   private versions = BEFORE_ALL_VERSIONS;
 

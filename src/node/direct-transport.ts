@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from '../api/caller.js';
 import type { NodeContext } from '../api/context.js';
@@ -114,7 +115,7 @@ export class DirectTransport implements Transport {
         ...(bytes && { 'content-type': 'application/octet-stream', 'content-length': String(bytes.size) }),
         ...options.headers,
       },
-      ...(bytes && { payload: bytes.open() }),
+      ...(bytes && { payload: Readable.from(bytes.open()) }),
       ...(options.body !== undefined && { payload: JSON.stringify(options.body) }),
       ...(options.signal && { signal: options.signal }),
     });

@@ -161,7 +161,7 @@ async function assemble(
   self.url = addressOf(config, port);
 
   loopDelay.start();
-  const sweeping = tendStore(artifacts, shards, config, log).start();
+  const tending = tendStore(artifacts, shards, config, log).start();
   certificate?.watch((next) => {
     trust.serve(next);
     (server.server as unknown as TlsServer).setSecureContext(next);
@@ -189,7 +189,8 @@ async function assemble(
     await inTurn('requests', () => server.close());
     await inTurn('authentication', () => authentication.close());
     await inTurn('peers', () => peers.close());
-    await sweeping.stop();
+    await artifacts.close();
+    await tending.stop();
     await loopDelay.stop();
     await certificate?.stop();
     await inTurn('registration', () => membership.leave());

@@ -4,12 +4,15 @@ import { type Queryable, run, statement } from './database.js';
 
 /** What names artifacts: live jobs by the id, tasks, schedules and definitions by the id, the name or the version. */
 
+/** The artifact that a job names, as the indexes have it: nodes write targets without blanks. */
+const named = (job: string) => `substring(${job}.target::text FROM '"artifact":"([0-9a-f-]{36})"')`;
+
 const JOBS_OF = statement(
   'jobs-of-artifact',
   `
-    (SELECT j.id FROM punctual.jobs j WHERE j.target ->> 'artifact' = $2 AND j.tenant = $1 LIMIT $3)
+    (SELECT j.id FROM punctual.jobs j WHERE ${named('j')} = $2 AND j.tenant = $1 LIMIT $3)
     UNION ALL
-    (SELECT l.id FROM punctual.later l WHERE l.target ->> 'artifact' = $2 AND l.tenant = $1 LIMIT $3)
+    (SELECT l.id FROM punctual.later l WHERE ${named('l')} = $2 AND l.tenant = $1 LIMIT $3)
     LIMIT $3`,
 );
 
@@ -17,26 +20,34 @@ const JOBS_OF = statement(
 const AFTER = (kind: string, name: string): string =>
   `('${kind}' > $2 OR ('${kind}' = $2 AND ${name} > $3)) ORDER BY ${name} LIMIT $4`;
 
-/** Texts in which an artifact may be named; nobody can say more without parsing them. */
+/** Whether an artifact may be named in a text, by its id or its name; nobody can say more without parsing it. */
+const mentions = (json: string) =>
+  `strpos(${json}::text, '"artifact"') > 0 AND (strpos(${json}::text, $5) > 0 OR strpos(${json}::text, $6) > 0)`;
+
 const DEFINITIONS_WITH = statement(
   'definitions-with-artifacts',
   `
     SELECT * FROM (
       (SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
-       WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0 AND ${AFTER('task', 't.name')})
+       WHERE t.tenant = $1 AND ${mentions('t.definition')} AND ${AFTER('task', 't.name')})
       UNION ALL
       (SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
-       WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0
+       WHERE s.tenant = $1 AND s.deleted_at IS NULL AND ${mentions('s.definition')}
          AND ${AFTER('schedule', 's.name')})
       UNION ALL
       (SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
-       WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0
+       WHERE d.tenant = $1 AND d.replaced_at IS NULL AND ${mentions('d.jobs')}
          AND ${AFTER('definition', 'd.name')})) n
     ORDER BY n.kind, n.name LIMIT $4`,
 );
 
 /** Jobs that have not ended and run the artifact. */
-async function jobsOfArtifact(db: Queryable, tenant: string, id: string, limit: number): Promise<string[]> {
+export async function jobsOfArtifact(
+  db: Queryable,
+  tenant: string,
+  id: string,
+  limit: number,
+): Promise<string[]> {
   const rows = await run<{ id: string }>(db, JOBS_OF, [tenant, id, limit]);
   return rows.map((row) => row.id);
 }
@@ -48,14 +59,14 @@ interface NamingText extends Record<string, unknown> {
   readonly text: string;
 }
 
-/** Those of a tenant, a page at a time, after the given one. */
+/** Those of a tenant that may name an artifact, a page at a time, after the given one. */
 function readNamingTexts(
   db: Queryable,
-  tenant: string,
+  { tenant, id, name }: ArtifactRow,
   after: Pick<NamingText, 'name'> & { readonly kind: string },
   limit: number,
 ): Promise<NamingText[]> {
-  return run(db, DEFINITIONS_WITH, [tenant, after.kind, after.name, limit]);
+  return run(db, DEFINITIONS_WITH, [tenant, after.kind, after.name, limit, id, name ?? id]);
 }
 
 /** Definitions that one statement reads: a single graph may have a megabyte. */
@@ -69,7 +80,7 @@ export async function usesOf(db: Queryable, row: ArtifactRow, most: number): Pro
   const uses: ArtifactUse[] = jobs.map((name) => ({ kind: 'job', name }));
   const names = await namesOf(db, row);
   for (let after: Pick<NamingText, 'kind' | 'name'> | typeof BEFORE_ALL = BEFORE_ALL; uses.length < most; ) {
-    const page = await readNamingTexts(db, tenant, after, AT_ONCE);
+    const page = await readNamingTexts(db, row, after, AT_ONCE);
     for (const { kind, name, text } of page) {
       if ([...artifactNamesIn(JSON.parse(text))].some((each) => names.has(each))) uses.push({ kind, name });
     }

@@ -241,11 +241,11 @@ export async function lockArtifacts(db: Queryable, tenant: string): Promise<void
   await run(db, LOCK_TENANT, [tenant]);
 }
 
-/** Announces an artifact; `also` is done in the same transaction if it is a new one. Throws ARTIFACT_EXISTS or QUOTA_EXCEEDED. */
+/** Announces an artifact; `also` is done in the same transaction if it is a new one, or one that was announced with other bytes. Throws ARTIFACT_EXISTS or QUOTA_EXCEEDED. */
 export function announceArtifact(
   pool: Pool,
   artifact: NewArtifact,
-  also: (db: Queryable, row: ArtifactRow) => Promise<void>,
+  also: (db: Queryable, row: ArtifactRow, before: ArtifactRow | null) => Promise<void>,
 ): Promise<Announced> {
   const { id, tenant, name, version, sha256, size, runnable, createdBy, now, expiresAt } = artifact;
   return inTransaction(pool, async (db) => {
@@ -264,11 +264,13 @@ export function announceArtifact(
       const [row] = await run<ArtifactRow>(db, ANNOUNCE_AGAIN, again);
       // Its bytes may have arrived since it was read.
       if (!row) throw new PunctualError('UPLOAD_DONE', `${before.id} was uploaded at this moment.`);
+      const isSame = before.sha256 === sha256 && before.size === size && before.runnable === runnable;
+      if (!isSame) await also(db, row, before);
       return { row, isNew: false, isOther: before.sha256 !== sha256 };
     }
     const values = [id, tenant, name, version, sha256, size, runnable, now, createdBy, expiresAt];
     const [row] = await run<ArtifactRow>(db, ADD, values);
-    await also(db, row!);
+    await also(db, row!, null);
     return { row: row!, isNew: true, isOther: false };
   });
 }

@@ -32,7 +32,7 @@ const WALK_AWAITED = statement(
 const FIND_ARRIVED = statement(
   'find-arrived-artifacts',
   `
-    SELECT l.id, l.batch, a.state = 'ready' AS "isReady", ${rowBytes('l', 'later')} AS bytes
+    SELECT l.id, l.batch, a.state IS NOT DISTINCT FROM 'ready' AS "isReady", ${rowBytes('l', 'later')} AS bytes
     FROM unnest($3::uuid[]) u(id)
     LEFT JOIN LATERAL (SELECT a.state FROM punctual.artifacts a WHERE a.id = u.id LIMIT 1) a ON true
     CROSS JOIN LATERAL (
@@ -70,8 +70,7 @@ const FREE_JOBS = leaderStatement(
       SELECT s.id, s.released, s.parked FROM punctual.steps s WHERE s.id = l.id AND l.workflow IS NOT NULL LIMIT 1) s ON true
     LEFT JOIN LATERAL (
       SELECT w.held FROM punctual.workflows w WHERE w.id = l.workflow AND s.id IS NOT NULL LIMIT 1) w ON true
-    WHERE l.artifact IS NOT NULL AND EXISTS (
-        SELECT 1 FROM punctual.artifacts a WHERE a.id = l.artifact AND a.state = 'ready') AND ${WHILE_TERM_LASTS}
+    WHERE (SELECT a.state FROM punctual.artifacts a WHERE a.id = l.artifact LIMIT 1) = 'ready' AND ${WHILE_TERM_LASTS}
   ), parked AS (
     UPDATE punctual.steps s SET parked = true WHERE s.id = ANY (ARRAY(SELECT c.id FROM chosen c WHERE c.parks))
   ), answer AS (

@@ -99,8 +99,7 @@ export async function readErrorGroups(
     for (const row of rows) if (row.fingerprint !== null) addRow(groups, row, intervals);
     const { examined: found, reach } = rows[0]!;
     examined += Number(found);
-    if (Number(found) < portion || reach === null)
-      return { groups: [...groups.values()], complete: true };
+    if (Number(found) < portion || reach === null) return { groups: [...groups.values()], complete: true };
     if (examined >= most) return { groups: [...groups.values()], complete: false };
     below = reach;
   }

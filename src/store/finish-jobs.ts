@@ -28,6 +28,7 @@ export interface Ending {
   readonly result: string | null;
   readonly error: string | null;
   readonly progress: string | null;
+  readonly execution: string | null;
 }
 
 /** The columns of endings; exported for the test that runs every leader statement. */
@@ -42,6 +43,7 @@ export const ENDING_COLUMNS = new SortedColumns<Ending>([
   column('result', (ending) => ending.result),
   column('error', (ending) => ending.error),
   column('progress', (ending) => ending.progress),
+  column('execution', (ending) => ending.execution),
 ]);
 const ENDINGS = ENDING_COLUMNS.inSql(5);
 
@@ -79,6 +81,7 @@ const FINISH_JOBS = leaderStatement(
       result: of('result'),
       error: of('error'),
       progress: of('progress'),
+      execution: of('execution'),
     },
   })}, answer AS (${changedRows('ended', 'id', `cardinality(${ENDINGS.ids})`)})`,
 );

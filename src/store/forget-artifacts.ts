@@ -44,7 +44,7 @@ const FORGET = leaderStatement(
   `answer AS (
     UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL, job = NULL
     WHERE a.id = $4::uuid AND a.state = $5::text AND a.used_at = $6::bigint AND a.expires_at = $7::bigint
-      AND NOT EXISTS (SELECT 1 FROM punctual.later l WHERE l.artifact = a.id) AND ${WHILE_TERM_LASTS}
+      AND (SELECT true FROM punctual.later l WHERE l.artifact = a.id LIMIT 1) IS NULL AND ${WHILE_TERM_LASTS}
     RETURNING a.id
   )`,
 );

@@ -100,6 +100,8 @@ const TABLE = {
   outcome: { type: 'text', in: ENDED, nullIn: ENDED, read: 'small' },
   result: { type: 'json', in: ENDED, nullIn: ENDED, read: 'large', unbounded: true },
   error: { type: 'json', in: ENDED, nullIn: ENDED, read: 'large', unbounded: true },
+  // How the last attempt ran a program.
+  execution: { type: 'json', in: ENDED, nullIn: ENDED, read: 'large', unbounded: true },
 } as const satisfies Readonly<Record<string, JobColumn>>;
 
 type Table = typeof TABLE;

@@ -1,3 +1,4 @@
+import type { Execution } from '../core/execution.js';
 import type { JobState } from '../core/job.js';
 import { assertTenant } from './assert-tenant.js';
 import { byIndex } from './batch-statement.js';
@@ -105,6 +106,8 @@ export interface StoredAttempt {
   readonly finishedAt: number;
   readonly outcome: string;
   readonly error: { message: string; code?: string; stack?: string } | null;
+  /** How it ran a program; missing if it ran none. */
+  readonly execution?: Execution | null;
 }
 
 /** A job read from any place. JSON columns are texts. */

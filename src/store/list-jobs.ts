@@ -63,6 +63,8 @@ const listed = (list: string) => `
       CASE WHEN ${isShown('stack', 'error')} THEN error ELSE ${WITHOUT_STACK} END AS error,
       CASE WHEN ${isShown('attempts', 'earlier_attempts', LARGE_ATTEMPTS)} THEN ${NEWEST_ATTEMPTS}
         ELSE array_to_json(earlier_attempts[cardinality(earlier_attempts):]) END AS earlier_attempts,
+      CASE WHEN ${isShown('attempts', 'execution', LARGE_ATTEMPTS)} THEN execution END AS execution,
+      NOT ${isShown('attempts', 'execution', LARGE_ATTEMPTS)} AS without_execution,
       NOT ${isShown('payload', 'payload')} AS without_payload, NOT ${isShown('result', 'result')} AS without_result,
       NOT ${isShown('stack', 'error')} AS without_stack
     FROM (${list}) p ${STEP_OF_JOB} OFFSET 0) r`;
@@ -93,6 +95,7 @@ export interface ListedRow extends PlacedRow {
   readonly without_payload: boolean;
   readonly without_result: boolean;
   readonly without_stack: boolean;
+  readonly without_execution: boolean;
 }
 
 /** A part of a list. */

@@ -127,7 +127,7 @@ const PARSE_LATER = leaderStatement(
 export const WITH_LAST_ATTEMPT = `CASE WHEN m.fence IS NULL THEN m.earlier_attempts
       ELSE array_append(m.earlier_attempts, json_build_object(
         'fence', m.fence, 'epoch', m.epoch, 'worker', m.worker, 'claimedAt', m.claimed_at, 'startedAt', m.started_at,
-        'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error)) END`;
+        'finishedAt', m.finished_at, 'outcome', m.outcome, 'error', m.error, 'execution', m.execution)) END`;
 
 /** Moves dead letters back to the live jobs; their last attempt is appended to the earlier ones. */
 const REDRIVE_JOBS = auditedStatement(

@@ -111,7 +111,7 @@ const LOOK_BACK = statement(
       EXISTS (SELECT 1 FROM punctual.later WHERE NOT held AND NOT blocked AND admit_at <= $4) AS admit,
       EXISTS (SELECT 1 FROM punctual.cancel_requests WHERE id > 0) AS cancel,
       EXISTS (SELECT 1 FROM punctual.steps WHERE wake_at <= $4) AS wake,
-      EXISTS (SELECT 1 FROM punctual.later WHERE artifact IS NOT NULL) AS artifacts`,
+      (SELECT true FROM punctual.later WHERE artifact IS NOT NULL ORDER BY artifact LIMIT 1) IS NOT NULL AS artifacts`,
 );
 
 /** One rank of a segment: jobs that differ, for choosing, only in when they are due. */

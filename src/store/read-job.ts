@@ -27,7 +27,7 @@ export function earliestEnd(id: string): number {
 const READ_JOB = statement(
   'read-job',
   `
-    SELECT ${SMALL}, payload, result, error, ${NEWEST_ATTEMPTS} AS earlier_attempts,
+    SELECT ${SMALL}, payload, result, error, execution, ${NEWEST_ATTEMPTS} AS earlier_attempts,
       ${ATTEMPT_COUNT} AS earlier_count, ${STEP_COLUMNS_OF_JOB}
     FROM (
       ${LIVE_ARM} WHERE j.tenant = $1 AND j.id = $2::uuid

@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import type { Readable } from 'node:stream';
 import { type Dispatcher, Pool } from 'undici';
 import { messageOf, PunctualError } from '../core/errors.js';
 import { nodeAddress } from './node-address.js';
@@ -242,7 +243,8 @@ export class HttpTransport implements Transport {
           ...(bytes && { 'content-type': 'application/octet-stream', 'content-length': String(bytes.size) }),
           ...options.headers,
         },
-        ...(body !== undefined && { body }),
+        // It takes what can be iterated, too, though its type does not say so.
+        ...(body !== undefined && { body: body as Readable | string }),
         signal: limit.signal,
       });
       return await readAnswer<T>(answer, node.url);

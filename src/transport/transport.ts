@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import {
   type ErrorCode,
   type ExceededQuota,
@@ -17,7 +16,7 @@ export interface RequestOptions {
   /** JSON text to send instead of `body`. */
   readonly bodyText?: string;
   /** Bytes to send instead, read anew for each try, and how many. */
-  readonly bytes?: { readonly open: () => Readable; readonly size: number };
+  readonly bytes?: { readonly open: () => ByteStream; readonly size: number };
   readonly signal?: AbortSignal;
   /** How long one try may take; default 30 s. */
   readonly timeoutMs?: number;

@@ -1,7 +1,8 @@
 import { assertNever, messageOf } from '../core/errors.js';
+import { type Execution, MAX_EXECUTION_BYTES } from '../core/execution.js';
 import type { JobError } from '../core/job.js';
 import { PermanentError } from '../core/task.js';
-import type { AttemptResult, FencedJob, OriginReport } from '../core/wire.js';
+import type { AttemptFacts, AttemptResult, FencedJob, OriginReport } from '../core/wire.js';
 import { chainOf } from './error-chain.js';
 import { CallError } from './runners/http/call-error.js';
 import { type Attempt, stopReason } from './running-attempt.js';
@@ -21,6 +22,11 @@ interface ResultLimits {
   readonly maxErrorBytes: number;
 }
 
+/** An execution is bounded, and so it is counted as a bound. */
+function baseBytes({ execution }: AttemptIdentity): number {
+  return OVERHEAD_BYTES + (execution === undefined ? 0 : MAX_EXECUTION_BYTES);
+}
+
 /** A result to be reported, with its approximate size as JSON. */
 export interface SizedResult {
   readonly result: AttemptResult;
@@ -32,6 +38,8 @@ export interface AttemptIdentity extends FencedJob {
   /** Set by workers that serve all tenants. */
   readonly tenant?: string | undefined;
   readonly startedAt?: string | undefined;
+  /** How it ran a program. */
+  readonly execution?: Execution | undefined;
 }
 
 const OVERHEAD_BYTES = 160;
@@ -77,7 +85,7 @@ export function failed(attempt: AttemptIdentity, failure: Failure): SizedResult 
       ...(retryAfterMs !== undefined && { retryAfterMs }),
       ...(origin && { origin }),
     },
-    bytes: OVERHEAD_BYTES + 2 * (error.message.length + (error.stack?.length ?? 0)),
+    bytes: baseBytes(attempt) + 2 * (error.message.length + (error.stack?.length ?? 0)),
   };
 }
 
@@ -89,7 +97,7 @@ function returned(attempt: Attempt, value: unknown, limits: ResultLimits): Sized
     const encoded = encodeResult(value, limits.maxResultBytes);
     return {
       result: succeeded(attempt, encoded.value),
-      bytes: OVERHEAD_BYTES + encoded.bytes,
+      bytes: baseBytes(attempt) + encoded.bytes,
     };
   } catch (thrown) {
     return failed(attempt, failureOf(thrown, limits.maxErrorBytes));
@@ -100,9 +108,10 @@ function returned(attempt: Attempt, value: unknown, limits: ResultLimits): Sized
  * Object literals without spread, because one is made for every job and a spread costs several times as much. A result
  * that is null is left out, which means the same and is read faster: most handlers return nothing.
  */
-function succeeded({ jobId, fence, tenant, startedAt }: AttemptIdentity, result: unknown): AttemptResult {
-  if (tenant !== undefined || startedAt === undefined)
-    return { ...identity({ jobId, fence, tenant, startedAt }), outcome: 'succeeded', result };
+function succeeded(attempt: AttemptIdentity, result: unknown): AttemptResult {
+  const { jobId, fence, tenant, startedAt, execution } = attempt;
+  if (tenant !== undefined || startedAt === undefined || execution !== undefined)
+    return { ...identity(attempt), outcome: 'succeeded', result };
   if (result === null) return { jobId, fence, startedAt, outcome: 'succeeded' };
   return { jobId, fence, startedAt, outcome: 'succeeded', result };
 }
@@ -113,14 +122,15 @@ function stopped(attempt: Attempt, outcome: 'timed-out' | 'cancelled', ending: E
     ending.kind === 'abandoned' ? `${reason.message} Its handler did not end when told to.` : reason.message;
   return {
     result: { ...identity(attempt), outcome, error: { message, code: reason.code } },
-    bytes: OVERHEAD_BYTES + message.length,
+    bytes: baseBytes(attempt) + message.length,
   };
 }
 
-function identity(attempt: AttemptIdentity): FencedJob & { tenant?: string; startedAt?: string } {
-  const { jobId, fence, tenant, startedAt } = attempt;
+function identity(attempt: AttemptIdentity): FencedJob & AttemptFacts {
+  const { jobId, fence, tenant, startedAt, execution } = attempt;
   const own = startedAt === undefined ? { jobId, fence } : { jobId, fence, startedAt };
-  return tenant === undefined ? own : { ...own, tenant };
+  if (tenant === undefined && execution === undefined) return own;
+  return { ...own, ...(tenant !== undefined && { tenant }), ...(execution && { execution }) };
 }
 
 /** A handler's result as plain JSON data, with its size as JSON. */

@@ -1,4 +1,5 @@
 import { assertNever, PunctualError } from '../core/errors.js';
+import type { Execution } from '../core/execution.js';
 import type { JobLog, MiddlewareContext } from '../core/task.js';
 import type { Assignment, FencedJob } from '../core/wire.js';
 import { buildAddition, type Spawn, type SpawnOptions } from '../core/workflow/workflow-builder.js';
@@ -46,6 +47,7 @@ export class Attempt extends Timed implements FencedJob, Stop {
   progress: ProgressSender | null = null;
   /** Null if the job is part of no trace and nobody records spans. */
   trace: AttemptTrace | null = null;
+  execution: Execution | undefined;
   readonly #owner: AttemptOwner;
   #controller: AbortController | null = null;
   #listener: ((reason: unknown) => void) | null = null;

@@ -3,6 +3,9 @@ import { SETTINGS } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import {
   type AttemptOutcome,
+  type ExecLimits,
+  ISOLATIONS,
+  type Isolation,
   type JobError,
   type Labels,
   NAME_PATTERN,
@@ -53,6 +56,34 @@ export interface WorkerEvents {
   onWarning?(warning: PunctualError): void;
 }
 
+/** How a worker runs programs. */
+export interface ExecOptions {
+  /**
+   * A folder for what programs work on, and for binaries that were downloaded. Each worker needs one of its own, and the same
+   * one at every start, because it ends what an earlier one left. Default: a temporary one.
+   */
+  readonly folder?: string;
+  /** How programs are kept apart from the machine, unless their target asks for more; default `auto`. */
+  readonly isolation?: Isolation;
+  /** What a program may use at most; default no bounds of its own. */
+  readonly limits?: ExecLimits;
+  /** Whether it runs targets that name a command of this machine; default false. */
+  readonly allowCommands?: boolean;
+  /** Whether it runs artifacts that are scripts (#!); default false. */
+  readonly allowScripts?: boolean;
+  /** The most bytes of binaries that are kept; default 1 GiB. */
+  readonly cacheBytes?: number;
+}
+
+const EXEC: OptionNames<ExecOptions> = {
+  folder: true,
+  isolation: true,
+  limits: true,
+  allowCommands: true,
+  allowScripts: true,
+  cacheBytes: true,
+};
+
 /** How a worker runs. */
 export interface WorkerOptions {
   /** The worker's name in lists; default the host's name and the process id. */
@@ -63,9 +94,12 @@ export interface WorkerOptions {
    */
   readonly queues?: readonly string[];
   /**
-   * What it runs beside the handlers of its tasks: `['http']` makes the calls of http targets. Default: the handlers alone.
+   * What it runs beside the handlers of its tasks: `http` makes the calls of http targets, `exec` runs programs. Default: the
+   * handlers alone.
    */
   readonly targets?: readonly TargetType[];
+  /** How it runs the programs of exec targets. */
+  readonly exec?: ExecOptions;
   /**
    * Addresses and CIDR ranges that calls of http targets may go to although they are not public, such as `10.0.0.0/8`;
    * default none.
@@ -121,6 +155,7 @@ const OPTIONS: OptionNames<WorkerOptions> = {
   name: true,
   queues: true,
   targets: true,
+  exec: true,
   allowAddresses: true,
   publicUrl: true,
   slots: true,
@@ -177,7 +212,8 @@ export interface WorkerStatus {
 
 /** Worker options with all defaults filled in. */
 export interface ResolvedWorkerOptions
-  extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate' | 'log' | 'publicUrl'>> {
+  extends Required<Omit<WorkerOptions, 'keepResultsIn' | 'rate' | 'log' | 'publicUrl' | 'exec'>> {
+  readonly exec: Required<Omit<ExecOptions, 'folder'>> & { readonly folder: string | null };
   readonly publicUrl: string | undefined;
   readonly log: Log;
   readonly rate: RateView | null;
@@ -192,6 +228,7 @@ export function resolveWorkerOptions(
 ): ResolvedWorkerOptions {
   checkOptions('worker()', options, OPTIONS);
   checkRate('worker()', options.rate);
+  checkOptions('exec of worker()', options.exec, EXEC);
   // An object of a class may have fields of its own beside its hooks.
   if (options.events && Object.getPrototypeOf(options.events) === Object.prototype)
     checkOptions('events of worker()', options.events, EVENTS);
@@ -199,6 +236,7 @@ export function resolveWorkerOptions(
     name: options.name ?? `${hostname()}-${process.pid}`,
     queues: options.queues ?? (taskQueues.length > 0 ? taskQueues : ['default']),
     targets: options.targets ?? ['handler'],
+    exec: resolveExec(options.exec ?? {}),
     allowAddresses: options.allowAddresses ?? [],
     publicUrl: options.publicUrl,
     slots: options.slots ?? 10,
@@ -248,15 +286,37 @@ export function resolveWorkerOptions(
       'publicUrl: expected an address such as https://jobs.example.com.',
     );
   }
-  const noTarget = resolved.targets.find((target) => target !== 'handler' && target !== 'http');
+  const noTarget = resolved.targets.find((target) => !TARGETS.includes(target));
   if (noTarget !== undefined) {
-    const detail = `targets: expected handler or http, got ${JSON.stringify(noTarget)}.`;
+    const detail = `targets: expected handler, http or exec, got ${JSON.stringify(noTarget)}.`;
     throw new PunctualError('CONFIGURATION', detail);
   }
   if (resolved.queues.length === 0) {
     throw new PunctualError('CONFIGURATION', 'queues: name at least one queue.');
   }
   return Object.freeze(resolved);
+}
+
+const TARGETS: readonly TargetType[] = ['handler', 'http', 'exec'];
+const DEFAULT_CACHE_BYTES = 1024 ** 3;
+
+function resolveExec(given: ExecOptions): ResolvedWorkerOptions['exec'] {
+  const { isolation = 'auto', cacheBytes = DEFAULT_CACHE_BYTES } = given;
+  if (!ISOLATIONS.includes(isolation)) {
+    const detail = `exec.isolation: expected none, auto or required, got ${JSON.stringify(isolation)}.`;
+    throw new PunctualError('CONFIGURATION', detail);
+  }
+  if (!(cacheBytes >= 0)) {
+    throw new PunctualError('CONFIGURATION', 'exec.cacheBytes: expected a number from 0 on.');
+  }
+  return {
+    folder: given.folder ?? null,
+    isolation,
+    limits: given.limits ?? {},
+    allowCommands: given.allowCommands ?? false,
+    allowScripts: given.allowScripts ?? false,
+    cacheBytes,
+  };
 }
 
 function resolveLog(log: Log | false | undefined): Log {

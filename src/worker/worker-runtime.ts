@@ -84,6 +84,8 @@ export class WorkerRuntime {
         options: this.#options,
         urls: network?.options.urls ?? [],
         clock,
+        workerTimeoutMs: () => this.#registration.workerTimeoutMs,
+        onWarning: this.#warn,
       });
     }
     this.#executor = new Executor({
@@ -161,6 +163,7 @@ export class WorkerRuntime {
       this.#log.withoutTasks();
     this.#log.connecting({ queues, slots, tasks });
     try {
+      await Promise.all(this.#runners.map((runner) => runner.prepare?.()));
       await this.#keepResults();
       await this.#publish();
       await this.#registration.register(this.#closing.signal);

@@ -38,7 +38,7 @@ export interface Outcome {
 /** What users get when they set nothing. */
 const SETTINGS: Settings = {
   ...{ nodes: 2, workers: 1, slots: 20, jobsPerSecond: 0 },
-  ...{ workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0 },
+  ...{ workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0, programsPerSecond: 0 },
   ...{ leaseTtlMs: 5_000, heartbeatMs: 3_000, workerTimeoutMs: 10_000 },
 };
 /** What is under way so long after an attack's time is up is given up. */

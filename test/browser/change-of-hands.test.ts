@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { NewKeyView } from '../../src/core/access.js';
+import { Door } from '../happening.js';
 import { TestNode } from '../node-for-tests.js';
 import { expectAccessible } from './accessibility.js';
 import { signInCode, Visit } from './visit.js';
@@ -43,6 +44,35 @@ it('a session that ends while a window is open can be begun again, and the windo
     .toBe(7);
 });
 
+it('a request from before a sign-in says nothing about the session after it', async () => {
+  const { page, context } = await Visit.begin(node, { path: '/queues/mail' });
+  await page.getByRole('button', { name: 'Pause', exact: true }).waitFor();
+  await context.clearCookies();
+  const [refused, goOn] = [new Door(), new Door()];
+  await page.route(
+    '**/v1/queues/mail',
+    async (route) => {
+      const response = await route.fetch();
+      refused.open();
+      await goOn.opened;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  await refused.opened;
+  await page.getByRole('button', { name: 'Pause', exact: true }).click();
+  await page.getByText('Your session has ended').waitFor();
+  await page.getByLabel('Key', { exact: true }).fill(node.apiKey);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await expect.poll(() => page.getByText('Your session has ended').count()).toBe(0);
+  const late = page.waitForResponse((response) => response.status() === 401);
+  goOn.open();
+  await late;
+  await page.getByRole('button', { name: 'Limits' }).click();
+  await page.getByLabel('Weight').fill('8');
+  expect(await page.getByText('Your session has ended').count()).toBe(0);
+});
+
 it('keys of the page do nothing behind the sign-in', async () => {
   const { page, context } = await Visit.begin(node);
   await page.getByRole('heading', { name: 'Home' }).waitFor();
@@ -64,6 +94,10 @@ it('all tabs of a browser show who is signed in now, and sign out together', asy
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'Home' }).click();
   const second = await visit.tab(`/#code=${await signInCode(node, keys.globex!)}`);
+  // Somebody else may have made the link.
+  await second.getByRole('dialog').getByText('You are signed in with the key acme reader').waitFor();
+  await expectAccessible(second);
+  await second.getByRole('button', { name: 'Sign in by the link' }).click();
   await second.getByRole('link', { name: 'globex-queue' }).first().waitFor();
   await page.bringToFront();
   await page.getByRole('link', { name: 'globex-queue' }).first().waitFor();

@@ -5,6 +5,7 @@ import type { Batch } from '../../src/core/batch.js';
 import { PermanentError, task } from '../../src/core/task.js';
 import type { WorkerView } from '../../src/core/wire.js';
 import type { Workflow } from '../../src/core/workflow.js';
+import { push } from '../integration/artifacts/artifact-for-tests.js';
 import { TestNode } from '../node-for-tests.js';
 import { ProtocolWorker } from '../protocol-worker.js';
 import { expectAccessible } from './accessibility.js';
@@ -54,6 +55,7 @@ beforeAll(async () => {
   await node.get('POST', '/v1/keys', { body: { name: PLANT, scopes: ['read'], queues: [queue] } });
   await node.get('PUT', `/v1/secrets/${PLANT}`, { body: { value: 'v', origins: ['https://example.com'] } });
   await node.get('PUT', '/v1/origins', { body: { origin: 'https://example.com', concurrency: 3 } });
+  const artifact = await push(node, Buffer.from(PLANT), { name: PLANT, version: '1', runnable: false });
   const { data: workers } = await node.get<{ data: WorkerView[] }>('GET', '/v1/workers');
   Object.assign(paths, {
     '/jobs/:id': `/jobs/${id}`,
@@ -61,6 +63,7 @@ beforeAll(async () => {
     '/batches/:id': `/batches/${batch.id}`,
     '/schedules/:name': `/schedules/${PLANT}`,
     '/schedules/:name/edit': `/schedules/${PLANT}/edit`,
+    '/artifacts/:id': `/artifacts/${artifact.id}`,
     '/queues/:name': `/queues/${queue}`,
     '/workers/:id': `/workers/${workers.find(({ name }) => name === PLANT)!.id}`,
   });

@@ -119,7 +119,10 @@ it('the first paint comes within a second', async () => {
   const painted = async () => {
     await page.reload();
     await page.getByRole('navigation', { name: 'Screens' }).waitFor();
-    return page.evaluate<number>("performance.getEntriesByName('first-contentful-paint')[0].startTime");
+    // The browser tells of it when the frame is out.
+    const entry = "performance.getEntriesByName('first-contentful-paint')[0]";
+    await expect.poll(() => page.evaluate<boolean>(`${entry} !== undefined`)).toBe(true);
+    return page.evaluate<number>(`${entry}.startTime`);
   };
   const times = [await painted(), await painted(), await painted()];
   expect(Math.min(...times)).toBeLessThan(1_000);

@@ -21,7 +21,7 @@ const fail = task('fail', async (_: unknown, ctx) => {
 
 let node: TestNode;
 beforeAll(async () => {
-  node = await TestNode.start({ settings: { workerTimeout: '2d' } });
+  node = await TestNode.start({ settings: { workerTimeout: '2d', allowCommands: true } });
   await node.work([greet, fail], { queues: ['quick'] });
 });
 afterAll(() => node.stop());
@@ -238,6 +238,45 @@ describe('a job', () => {
     await page.getByRole('region', { name: 'Result' }).first().getByText('42').waitFor();
     await attempts.getByText('succeeded', { exact: true }).waitFor();
     await expectAccessible(page);
+  });
+
+  it('that was a program shows how it ended, what kept it apart, its limits and the end of what it printed', async () => {
+    const worker = await ProtocolWorker.register(node, {
+      ...{ queues: ['programs'], targets: ['exec'], tasks: [] },
+    });
+    const target = { type: 'exec', command: '/bin/packer', limits: { memory: 67_108_864 } } as const;
+    const { id } = await node.submit({ target, queue: 'programs', retry: { maxAttempts: 1 } });
+    const { fence } = await worker.claimOne();
+    const execution = {
+      isolation: 'none',
+      notIsolated: 'unshare failed (EPERM)',
+      limits: {
+        memory: { value: 67_108_864, how: 'enforced' },
+        cpuTime: { value: '10s', how: 'approximated' },
+        disk: { value: 1_048_576, how: 'absent' },
+      },
+      ...{ exitCode: 3, stderr: `cannot read ${SCRIPT}`, cut: true },
+    } as const;
+    const error = { message: 'exit 3', code: 'EXIT_STATUS' };
+    await worker.report({ jobId: id, fence, outcome: 'failed', error, execution });
+    const { page } = await Visit.begin(node, { path: `/jobs/${id}` });
+    await page.getByRole('button', { name: 'more about attempt 1' }).click();
+    const ran = page.getByRole('region', { name: 'How attempt 1 ran' });
+    await ran.getByText('with exit code 3').waitFor();
+    const text = await ran.textContent();
+    for (const part of [
+      'none: unshare failed (EPERM)',
+      'Memory64.0 MiBkept by the kernel',
+      'Processor time10smeasured now and then',
+      'Disk1.0 MiBnot kept',
+      `cannot read ${SCRIPT}`,
+      'lines in between were left out',
+    ])
+      expect(text).toContain(part);
+    expect(await page.evaluate('window.planted')).toBeUndefined();
+    await expectAccessible(page);
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360);
   });
 
   it('of a workflow shows the steps around it; one that is not there says so', async () => {

@@ -72,6 +72,20 @@ it('a worker is seen with what it can run, and drained after a question', async 
   await page.getByRole('button', { name: 'Drain', exact: true }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Drain' }).click();
   await expect.poll(state).toBe('draining');
+  // A shared worker serves every tenant, and an operator sees it whichever is chosen.
+  const shared = await ProtocolWorker.register(node, { name: 'for-all', shared: true });
+  await page.getByRole('combobox', { name: 'Tenant' }).selectOption('Another …');
+  await page.getByLabel('Name of the tenant').fill('nobody-yet');
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: 'Home' }).click();
+  await page.locator('.tile', { hasText: 'Workers alive' }).getByText('1', { exact: true }).waitFor();
+  await page.getByRole('navigation').getByRole('link', { name: 'Workers' }).click();
+  await row(page, 'for-all').getByText('all tenants').waitFor();
+  await page.getByRole('button', { name: 'Of nobody-yet' }).click();
+  await expect.poll(() => row(page, 'for-all').count()).toBe(0);
+  await page.goto(`${node.url}/workers/${shared.id}`);
+  await page.getByRole('heading', { name: 'for-all' }).waitFor();
+  await page.goto(`${node.url}/workers/${worker.id}`);
   await page.getByText('draining').waitFor();
   await expectAccessible(page);
 });

@@ -15,7 +15,7 @@ import { type Outcome, type Pace, run } from './run.js';
 const SETTINGS: Settings = {
   ...{ leaseTtlMs: 2_000, heartbeatMs: 300, workerTimeoutMs: 3_000 },
   ...{ nodes: 2, workers: 2, slots: 20, jobsPerSecond: 200 },
-  ...{ workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0 },
+  ...{ workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0, programsPerSecond: 0 },
 };
 const PACE: Pace = { calmMs: 1_000, settleMs: null, recoverMs: 20_000, drainMs: 15_000 };
 /** Without a fence the rate need not come back; but what has not ended must have had the time to. */

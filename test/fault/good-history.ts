@@ -16,6 +16,7 @@ const ORDER: Order = {
   ...{ timeoutMs: 60_000, delayMs: 0, key: null },
   ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0, partOf: null },
   call: null,
+  program: null,
 };
 
 export function order(change: Partial<Order>): Order {
@@ -111,7 +112,7 @@ export function goodHistory(): History {
     settings: {
       ...{ leaseTtlMs: 1_000, heartbeatMs: 200, workerTimeoutMs: 1_000 },
       ...{ nodes: 3, workers: 2, slots: 10, jobsPerSecond: 10 },
-      ...{ workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0 },
+      ...{ workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0, programsPerSecond: 0 },
     },
     effects: [
       ...[start('plain', 1, 1, 'w1.1', 1_010), end('plain', 1, 1, 'w1.1', 1_011)],
@@ -155,6 +156,7 @@ export function goodHistory(): History {
     ],
     deaths: [],
     memory: [{ member: 'n1.1', megabytes: 150 }],
+    orphans: [],
     load: { seconds: 1, heldBackSeconds: 0 },
     ...{ schedules: [schedule], workflows: [], batches: [], callReports: [] },
     aftermath: { leaders: ['n2.1'], liveNodes: ['n2.1', 'n3.1'], claims: 0, rateBefore: 100, rateAfter: 95 },

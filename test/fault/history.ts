@@ -20,6 +20,8 @@ export interface History {
   readonly leases: readonly LeaseSighting[];
   readonly deaths: readonly Death[];
   readonly memory: readonly MemoryPeak[];
+  /** Programs that still ran when every job had ended. */
+  readonly orphans: readonly string[];
   readonly load: LoadRecord;
   readonly schedules: readonly ScheduleRecord[];
   readonly workflows: readonly WorkflowRecord[];
@@ -41,6 +43,7 @@ export interface Settings {
   readonly workflowsPerSecond: number;
   readonly batchesPerSecond: number;
   readonly callsPerSecond: number;
+  readonly programsPerSecond: number;
 }
 
 /** What a job of the load is asked to do. */
@@ -70,6 +73,8 @@ export interface Order {
   readonly partOf: 'workflow' | 'batch' | null;
   /** The call that it makes; null if a handler does its work. */
   readonly call: CallOrder | null;
+  /** The program that does its work, and where that writes its effects; null if it is none. */
+  readonly program: { readonly folder: string } | null;
 }
 
 /** How the sink treats a call that is to fail: 503, 429, a reset of the connection, or no answer. */
@@ -117,6 +122,8 @@ export interface Effect {
   readonly result: 'returned' | 'threw' | 'stopped' | null;
   /** Of a step that refers to the result of another: the number of that one's order, as the payload told it. */
   readonly from: number | null;
+  /** Whether a program wrote it. */
+  readonly program?: true;
 }
 
 /** One injected fault, from the first touch to the last of the repair. */

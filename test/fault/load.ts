@@ -9,7 +9,7 @@ const PLAIN: Omit<Order, 'n'> = {
   ...{ workMs: 0, failures: 0, blocking: false, maxAttempts: 4, atMostOnce: false },
   ...{ timeoutMs: 60_000, delayMs: 0, key: null },
   ...{ tenant: 'default', queue: 'default', requires: {}, servable: true, bytes: 0, partOf: null },
-  call: null,
+  ...{ call: null, program: null },
 };
 
 /** What jobs are like, and how many of a hundred are so. */

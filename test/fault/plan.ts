@@ -10,11 +10,13 @@ import type { Scene } from './scene.js';
 
 /** The scenario of all faults together, beside schedules, workflows and batches. */
 export const MIXED = 'mixed';
-/** All faults while many workflows, batches, or jobs with http targets are submitted. */
+/** All faults while many workflows, batches, jobs with http targets, or jobs that run programs are submitted. */
 export const WORKFLOW_MIXED = 'workflow-mixed';
 export const BATCH_MIXED = 'batch-mixed';
 export const HTTP_MIXED = 'http-mixed';
-const ALL_FAULTS: readonly string[] = [WORKFLOW_MIXED, BATCH_MIXED, HTTP_MIXED, MIXED];
+/** Needs a compiler of C, and so its faults are not among those of all faults together. */
+export const EXEC_MIXED = 'exec-mixed';
+const ALL_FAULTS: readonly string[] = [WORKFLOW_MIXED, BATCH_MIXED, HTTP_MIXED, EXEC_MIXED, MIXED];
 
 /**
  * In a mixed run every kind comes once in this time. Twice as often would leave the scheduler no time to work between
@@ -55,7 +57,7 @@ export function scenariosOf(faults: readonly Fault[]): string[] {
 
 /** The faults of a scenario. */
 export function faultsOf(faults: readonly Fault[], scenario: string): Fault[] {
-  if (scenario === MIXED) return [...faults];
+  if (scenario === MIXED) return faults.filter((fault) => fault.scenario !== EXEC_MIXED);
   // Faults of workflows find nothing to break among batches or calls, and the other way round.
   if (ALL_FAULTS.includes(scenario))
     return faults.filter((fault) => fault.scenario === scenario || !ALL_FAULTS.includes(fault.scenario));

@@ -8,7 +8,13 @@ import { settingsFor } from './settings.js';
 
 const SECONDS = 30;
 /** Less load than in a run of its own, because other work may go on beside the tests. */
-const LOAD = { jobsPerSecond: 220, workflowsPerSecond: 4, batchesPerSecond: 3, callsPerSecond: 10 };
+const LOAD = {
+  jobsPerSecond: 220,
+  workflowsPerSecond: 4,
+  batchesPerSecond: 3,
+  callsPerSecond: 10,
+  programsPerSecond: 0,
+};
 const SETTINGS = { ...settingsFor(SECONDS, MIXED), ...LOAD };
 
 it('a short round of all faults loses nothing, doubles nothing and recovers', async () => {

@@ -20,6 +20,7 @@ import { EffectFiles } from './observers/effect-files.js';
 import { MemoryObserver } from './observers/memory-observer.js';
 import { StaleProber } from './observers/stale-prober.js';
 import { hasSchedules, inject, wantedOfEach } from './plan.js';
+import { ProgramLoad } from './program-load.js';
 import { Random } from './random.js';
 import { Rig } from './rig/rig.js';
 import { Scene } from './scene.js';
@@ -111,6 +112,7 @@ class Run {
   private readonly workflows: WorkflowLoad;
   private readonly batches: BatchLoad;
   private readonly calls: CallLoad;
+  private readonly programs: ProgramLoad;
   private readonly faults: FaultRecord[] = [];
   private readonly pace: Pace;
   private telling = true;
@@ -128,7 +130,8 @@ class Run {
     this.effects = new EffectFiles(rig.folder);
     this.prober = new StaleProber(this.client, this.effects);
     this.memory = new MemoryObserver(() => rig.nodes.map(({ member }) => member));
-    const { jobsPerSecond, workflowsPerSecond, batchesPerSecond, callsPerSecond } = options.settings;
+    const { jobsPerSecond, workflowsPerSecond, batchesPerSecond, callsPerSecond, programsPerSecond } =
+      options.settings;
     const isTooMuch = () => this.database.waiting > jobsPerSecond * MAX_BACKLOG_SECONDS;
     this.load = new Load(this.client, this.random.branch(), jobsPerSecond, isTooMuch);
     const { client, load, random } = this;
@@ -136,6 +139,7 @@ class Run {
     this.batches = new BatchLoad(client, load, random.branch(), batchesPerSecond, isTooMuch);
     const origins = rig.sink?.origins ?? [];
     this.calls = new CallLoad(client, load, random.branch(), origins, callsPerSecond, isTooMuch);
+    this.programs = new ProgramLoad(client, load, random.branch(), rig.folder, programsPerSecond, isTooMuch);
   }
 
   async history(): Promise<History> {
@@ -147,7 +151,7 @@ class Run {
     const loadBegin = monotonic();
     const schedules = hasSchedules(scenario) ? new ScheduleLoad(this.client, this.database) : null;
     await schedules?.start();
-    const loads = [this.load, this.workflows, this.batches, this.calls];
+    const loads = [this.load, this.workflows, this.batches, this.calls, this.programs];
     for (const load of loads) load.start();
     this.prober.start();
     void this.tell();
@@ -192,6 +196,7 @@ class Run {
       leases: this.database.leases,
       deaths: this.rig.deaths,
       memory: this.memory.peaks,
+      orphans: this.rig.runningPrograms(),
       load: { seconds: loadSeconds, heldBackSeconds: this.load.heldBackMs / 1_000 },
     };
   }

@@ -1,13 +1,26 @@
 import type { Settings } from './history.js';
-import { BATCH_MIXED, HTTP_MIXED, MIXED, WORKFLOW_MIXED } from './plan.js';
+import { BATCH_MIXED, EXEC_MIXED, HTTP_MIXED, MIXED, WORKFLOW_MIXED } from './plan.js';
 
 const SIZES = { nodes: 3, workers: 3, slots: 60 };
-const JOBS_ALONE = { jobsPerSecond: 550, workflowsPerSecond: 0, batchesPerSecond: 0, callsPerSecond: 0 };
+const JOBS_ALONE = {
+  jobsPerSecond: 550,
+  workflowsPerSecond: 0,
+  batchesPerSecond: 0,
+  callsPerSecond: 0,
+  programsPerSecond: 0,
+};
 /** What is submitted in scenarios with more than jobs. A workflow has five steps on average, a batch six members. */
 const LOADS: Readonly<Record<string, typeof JOBS_ALONE>> = {
-  [MIXED]: { jobsPerSecond: 430, workflowsPerSecond: 8, batchesPerSecond: 4, callsPerSecond: 15 },
+  [MIXED]: {
+    jobsPerSecond: 430,
+    workflowsPerSecond: 8,
+    batchesPerSecond: 4,
+    callsPerSecond: 15,
+    programsPerSecond: 0,
+  },
   [WORKFLOW_MIXED]: { ...JOBS_ALONE, jobsPerSecond: 250, workflowsPerSecond: 20 },
   [BATCH_MIXED]: { ...JOBS_ALONE, jobsPerSecond: 250, batchesPerSecond: 12 },
+  [EXEC_MIXED]: { ...JOBS_ALONE, jobsPerSecond: 150, programsPerSecond: 12 },
   [HTTP_MIXED]: { ...JOBS_ALONE, jobsPerSecond: 250, callsPerSecond: 60 },
 };
 /** From here on a run is long enough for the times that users get when they set nothing. */

@@ -41,8 +41,14 @@ describe('the page', () => {
     onTestFinished(() => database.drop());
     const reader = await DocumentationReader.open(database);
     onTestFinished(() => reader.close(), 30_000);
-    if (['docs/http.md', 'docs/events.md', 'docs/batches.md', 'docs/workflows.md'].includes(page))
-      await reader.play({ language: 'sh', text: SERVED });
+    const served = [
+      'docs/http.md',
+      'docs/events.md',
+      'docs/batches.md',
+      'docs/workflows.md',
+      'docs/artifacts.md',
+    ];
+    if (served.includes(page)) await reader.play({ language: 'sh', text: SERVED });
     const printed: string[] = [];
     for (const snippet of readSnippets(page).filter(isPlayable)) printed.push(await reader.play(snippet));
     for (const word of EXPECTED[page] ?? []) expect(printed.join('\n')).toContain(word);
@@ -60,6 +66,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'README.md': ['Hello Ada', 'due-time', "{ text: 'Hello Ada' }"],
   'docs/access.md': ['pk_tn_', 'shop', 'mailer', 'queues mail'],
   'docs/get-started.md': ['Hello Ada', 'due-time', 'cancelled', '1000', 'pk_op_', 'worker-1'],
+  'docs/artifacts.md': ['"state":"ready"', 'notes', 'hello'],
   'docs/http.md': ['"key":"greet-ada"'],
   'docs/workflows.md': ['"name":"publish"', '"state":"blocked"'],
   'docs/batches.md': ['"onFailure":"cancel-rest"', '"state":"blocked"'],

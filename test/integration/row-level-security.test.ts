@@ -96,6 +96,11 @@ async function shardWithTenants(): Promise<TestShard> {
       [tenant],
     );
     await shard.pool.query(
+      `INSERT INTO punctual.artifacts (id, tenant, sha256, size, runnable, created_at, created_by, expires_at, used_at)
+       VALUES (gen_random_uuid(), $1, 'a', 1, true, 0, 'test', 0, 0)`,
+      [tenant],
+    );
+    await shard.pool.query(
       `INSERT INTO punctual.origin_limits (tenant, origin, concurrency, changed_at)
        VALUES ($1, 'https://example.com', 1, 0)`,
       [tenant],

@@ -1,10 +1,10 @@
-import { mkdir, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { chromium, type Page } from 'playwright-core';
 import { startChromium } from '../browser/chromium.js';
-import { temporaryFolder } from '../temporary-folder.js';
 import { beginShown, openShop, type Shown, serveCustomers } from './shop.js';
 import { type Demo, startDemo } from './start-demo.js';
 
@@ -57,6 +57,14 @@ const PICTURES: readonly Picture[] = [
   { name: 'workers', path: () => '/workers', shows: has('alive') },
   { name: 'cluster', path: () => '/cluster', shows: has('Event loop') },
   { name: 'submit', path: () => '/submit', shows: has('Command line') },
+  { name: 'edit', path: ({ schedule }) => `/schedules/${schedule}/edit`, shows: has('Next ten') },
+  { name: 'workflows', path: () => '/workflows', shows: has('nightly-import') },
+  { name: 'batches', path: () => '/batches', shows: has('succeeded') },
+  { name: 'origins', path: () => '/origins', shows: has('HTTP targets') },
+  { name: 'tenants', path: () => '/tenants', shows: has('Tenants') },
+  { name: 'keys', path: () => '/keys', shows: has('Rotate') },
+  { name: 'secrets', path: () => '/secrets', shows: has('Signing secrets') },
+  { name: 'audit', path: () => '/audit', shows: has('schedule.create') },
   { name: 'phone', path: () => '/', shows: has('payments'), size: { width: 360, height: 740 } },
   { name: 'home', path: () => '/', shows: (page) => page.locator('canvas').nth(2).waitFor() },
 ];
@@ -79,7 +87,9 @@ async function main(): Promise<void> {
   const pictures = PICTURES.filter(({ name }) => only === null || only.includes(name));
   const target = resolve(values.to);
   await mkdir(target, { recursive: true });
-  const folder = await temporaryFolder();
+  // Folders of tests are removed by other tests after ten minutes.
+  const folder = await mkdtemp(join(tmpdir(), 'punctual-pictures-'));
+  await chmod(folder, 0o711);
   const demo = await startDemo(folder, resolve('test', 'screenshots', 'shop-tasks.mjs'));
   const closed = new AbortController();
   try {

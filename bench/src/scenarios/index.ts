@@ -1,6 +1,7 @@
 import type { Scenario } from '../scenario.js';
 import { cron } from './cron.js';
 import { events } from './events.js';
+import { exec } from './exec.js';
 import { failover } from './failover.js';
 import { fair } from './fair.js';
 import { future } from './future.js';
@@ -32,4 +33,5 @@ export const SCENARIOS: readonly Scenario[] = [
   lists,
   workflow,
   http,
+  exec,
 ];

@@ -53,6 +53,14 @@ export function chooseTenant(name: string | null): void {
   tenant.value = name;
 }
 
+/** How often somebody has signed in: a request that was sent before is refused without saying anything about the session of now. */
+let signIns = 0;
+
+/** To be called when somebody has signed in. */
+export function noteSignedIn(): void {
+  signIns += 1;
+}
+
 /** Told when the API does not know the session any more. */
 let onSessionEnd: () => void = () => undefined;
 
@@ -90,6 +98,7 @@ const READ_MS = 60_000;
 /** Sends a request and answers with its response; throws a `Problem` if the API refuses. */
 export async function send(method: Method, path: string, request: Request = {}): Promise<Response> {
   const { body, query, headers, allTenants, signal: broken } = request;
+  const signedInAt = signIns;
   const ends = [...(broken ? [broken] : []), ...(method === 'GET' ? [AbortSignal.timeout(READ_MS)] : [])];
   const response = await fetch(requestUrl(path, query), {
     method,
@@ -106,7 +115,7 @@ export async function send(method: Method, path: string, request: Request = {}):
   });
   noteClock(response);
   if (response.ok) return response;
-  if (response.status === 401 && path !== '/v1/session') onSessionEnd();
+  if (response.status === 401 && path !== '/v1/session' && signedInAt === signIns) onSessionEnd();
   throw await problemOf(response);
 }
 

@@ -35,15 +35,21 @@ export function useListNews<T>(list: PageList<T>, { keyOf, events }: ListNewsOpt
 interface FreshListOptions<T> extends ListNewsOptions<T> {
   /** How often the figures of the first rows are read again, because they change without events. */
   readonly everyMs: number;
+  /** Whether an operator is shown all tenants. */
+  readonly allTenants?: boolean;
 }
 
 const LIMIT = 100;
 
 /** A list whose figures stay fresh while somebody looks: those of the first page, and the others when they are read. */
-export function useFreshList<T>(path: string, { keyOf, events, everyMs }: FreshListOptions<T>): PageList<T> {
-  const list = usePageList<T>(path, LIMIT);
+export function useFreshList<T>(path: string, options: FreshListOptions<T>): PageList<T> {
+  const { keyOf, events, everyMs, allTenants = false } = options;
+  const list = usePageList<T>(path, LIMIT, allTenants);
   useListNews(list, { keyOf, events });
-  const first = useResource<{ readonly data: readonly T[] }>(`${path}?limit=${LIMIT}`, { everyMs });
+  const first = useResource<{ readonly data: readonly T[] }>(`${path}?limit=${LIMIT}`, {
+    everyMs,
+    allTenants,
+  });
   const rows = first.data.value?.data;
   useEffect(() => {
     const fresh = new Map(rows?.map((row) => [keyOf(row), row]));

@@ -55,7 +55,8 @@ interface KeptPage<T> {
   readonly isEarly: boolean;
 }
 
-class KeysetList<T> implements PageList<T> {
+/** A list by its cursors, apart from the component that shows it. */
+export class KeysetList<T> implements PageList<T> {
   readonly rows = signal<readonly T[]>([]);
   readonly before = signal(0);
   readonly hasMore = signal(true);
@@ -137,10 +138,10 @@ class KeysetList<T> implements PageList<T> {
 
   renew = async (keyOf: (row: T) => string): Promise<void> => {
     const { signal: broken } = this.broken;
-    const first = await get<ListPage<T>>(this.path, { query: { limit: this.limit }, signal: broken }).catch(
-      // The list itself shows what is wrong when it is asked the next time.
-      () => null,
-    );
+    const { allTenants, limit } = this;
+    const request = { query: { limit }, allTenants, signal: broken };
+    // The list itself shows what is wrong when it is asked the next time.
+    const first = await get<ListPage<T>>(this.path, request).catch(() => null);
     if (first === null || broken.aborted || !this.isRead.value) return;
     const { data, next, complete } = first;
     // A page that others go on from cannot be replaced: rows would be missing between the two.

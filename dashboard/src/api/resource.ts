@@ -46,7 +46,8 @@ const FRESH_MS = 1_000;
 const LINGER_MS = 60_000;
 const MOST_KEPT = 100;
 
-class SharedResource<T> implements Resource<T> {
+/** Something that is read, apart from the components that show it. */
+export class SharedResource<T> implements Resource<T> {
   readonly data = signal<T | undefined>(undefined);
   readonly problem = signal<Problem | null>(null);
   readonly isLoading = signal(false);

@@ -2,7 +2,15 @@ import { computed, signal } from '@preact/signals';
 import type { KeyScope } from '../../../src/core/access.js';
 import type { Session } from '../../../src/core/session.js';
 import { ROOT } from '../routing/root.js';
-import { call, chooseTenant, rememberedTenant, showOthers, tenant, whenSessionEnds } from './client.js';
+import {
+  call,
+  chooseTenant,
+  noteSignedIn,
+  rememberedTenant,
+  showOthers,
+  tenant,
+  whenSessionEnds,
+} from './client.js';
 import { Problem } from './problem.js';
 import { forgetResources } from './resource.js';
 
@@ -32,6 +40,7 @@ function endSession(): void {
 whenSessionEnds(endSession);
 
 function enter(found: Session): void {
+  noteSignedIn();
   const before = lastSession.value;
   if (before && (before.keyId !== found.keyId || before.tenant !== found.tenant)) {
     // Nothing that was read for one may be shown to another, not even until it has been read again.

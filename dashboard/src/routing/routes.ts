@@ -89,6 +89,15 @@ export const ROUTES: readonly ScreenRoute[] = [
     load: () => import('../screens/origins/origins-screen.js'),
   },
   {
+    ...{ path: '/artifacts', title: 'Artifacts', group: 'Machinery', letter: 'f' },
+    load: () => import('../screens/artifacts/artifacts-screen.js'),
+  },
+  {
+    path: '/artifacts/:id',
+    title: 'Artifact',
+    load: () => import('../screens/artifacts/artifact-screen.js'),
+  },
+  {
     ...{ path: '/cluster', title: 'Cluster', group: 'Machinery', letter: 'c' },
     load: () => import('../screens/cluster/cluster-screen.js'),
   },

@@ -1,5 +1,6 @@
 import { useEffect } from 'preact/hooks';
-import { findSession, lastSession, sessionState, signIn, takeCode } from '../api/session.js';
+import { findSession, lastSession, session, sessionState, signIn, takeCode } from '../api/session.js';
+import { confirm } from '../parts/confirm.js';
 import { Shell } from './shell.js';
 import { beginning, SignIn } from './sign-in.js';
 
@@ -9,14 +10,23 @@ const code = takeCode();
 async function begin(): Promise<void> {
   beginning.value = { isBusy: true, problem: null };
   try {
-    if (code === null) await findSession();
-    else await signIn({ code });
+    await findSession();
+    if (code !== null && (await isWanted())) await signIn({ code });
     beginning.value = { isBusy: false, problem: null };
   } catch (error) {
     beginning.value = { isBusy: false, problem: (error as Error).message };
-    // A used link may be opened again by somebody who is signed in.
-    if (code !== null) await findSession().catch(() => undefined);
   }
+}
+
+/** Anybody can send a link. Who is signed in must not do things with another key, and for another tenant, without knowing. */
+async function isWanted(): Promise<boolean> {
+  const who = session.value;
+  if (who === null) return true;
+  return confirm({
+    title: 'Sign in by the link?',
+    text: `You are signed in with the key ${who.name}. The link signs in all tabs with the key of whoever made it.`,
+    verb: 'Sign in by the link',
+  });
 }
 
 /** The whole page: the screens of whoever is signed in, or the way in. */

@@ -61,9 +61,15 @@ function Whole({ children }: FrameProps) {
 function Cover({ children }: FrameProps) {
   const cover = useRef<HTMLDialogElement>(null);
   const open = () => cover.current?.showModal();
-  // Before the field takes the focus.
-  useLayoutEffect(open, []);
-  // Browsers close a window at the second Escape, whatever the page says to the first.
+  useLayoutEffect(() => {
+    // Browsers may close this window and the one below it together, because no click has opened this one.
+    const keep = (event: KeyboardEvent) => event.key === 'Escape' && event.preventDefault();
+    document.addEventListener('keydown', keep, { capture: true });
+    // Before the field takes the focus.
+    open();
+    return () => document.removeEventListener('keydown', keep, { capture: true });
+  }, []);
+  // What is asked to close in another way, such as by the way back of a phone, is opened again.
   return (
     <dialog
       ref={cover}

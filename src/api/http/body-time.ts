@@ -20,7 +20,8 @@ export function limitBodyTime(server: FastifyInstance, limitMs: number): void {
 function giveUpAfter({ raw, id }: FastifyRequest, reply: FastifyReply, limitMs: number): void {
   const { socket } = raw;
   const timer = setTimeout(() => {
-    if (raw.complete) return;
+    // Requests that come through no socket are not said to be complete, and need not be.
+    if (raw.complete !== false) return;
     if (reply.raw.headersSent) socket.destroy();
     else refuseConnection({ code: 'ERR_HTTP_REQUEST_TIMEOUT' }, socket, id);
   }, limitMs).unref();

@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { ISOLATION_LEVELS } from '../execution.js';
 import { LOG_LEVELS, MAX_ORIGIN_PAUSE_MS, MAX_RETRY_AFTER_MS } from '../wire.js';
 import { strict } from './object.js';
 import { Fence, Id, Json, Moment, Name, Words } from './text.js';
@@ -24,8 +25,44 @@ const OriginReport = strict(
   { title: 'OriginReport', description: 'What a failed call says about the origin that it went to.' },
 );
 
+const LimitReport = strict(
+  {
+    value: Type.Union([Type.Number(), Words]),
+    how: Type.Enum(['enforced', 'approximated', 'absent'], { type: 'string' }),
+  },
+  { title: 'LimitReport' },
+);
+
+/** How an attempt ran a program. */
+export const Execution = strict(
+  {
+    isolation: Type.Enum([...ISOLATION_LEVELS], { type: 'string' }),
+    notIsolated: Type.Optional(Words),
+    limits: strict({
+      cpuTime: Type.Optional(LimitReport),
+      cpus: Type.Optional(LimitReport),
+      memory: Type.Optional(LimitReport),
+      files: Type.Optional(LimitReport),
+      processes: Type.Optional(LimitReport),
+      output: Type.Optional(LimitReport),
+      disk: Type.Optional(LimitReport),
+    }),
+    exitCode: Type.Optional(Type.Integer()),
+    signal: Type.Optional(Words),
+    outOfMemory: Type.Optional(Type.Boolean()),
+    stdout: Type.Optional(Words),
+    stderr: Type.Optional(Words),
+    cut: Type.Optional(Type.Boolean()),
+  },
+  {
+    title: 'Execution',
+    description: 'How an attempt ran a program: its isolation, its limits and how it ended. At most 16 KiB.',
+  },
+);
+
 const times = { startedAt: Type.Optional(Moment) };
-const attempt = { jobId: Id, fence: Fence, tenant: Type.Optional(Name), ...times };
+const facts = { tenant: Type.Optional(Name), ...times, execution: Type.Optional(Execution) };
+const attempt = { jobId: Id, fence: Fence, ...facts };
 
 /** One result in a worker's report. */
 export const AttemptResult = Type.Union(

@@ -1,6 +1,7 @@
 import Type from 'typebox';
 import { ATTEMPT_OUTCOMES, JOB_PARTS, JOB_STATES, RELATIVE_LISTS } from '../job.js';
 import { LOG_LEVELS } from '../wire.js';
+import { Execution } from './attempt.js';
 import { nullable, page } from './object.js';
 import { Delivery, Differs, Retry } from './submission.js';
 import { Target } from './target.js';
@@ -35,6 +36,7 @@ const Attempt = Type.Object(
     finishedAt: nullable(Time),
     outcome: nullable(Type.Enum(ATTEMPT_OUTCOMES, { type: 'string' })),
     error: nullable(StoredError),
+    execution: Type.Optional(Execution),
   },
   { title: 'Attempt' },
 );

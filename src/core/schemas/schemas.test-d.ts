@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox';
 import type * as access from '../access.js';
 import type * as artifact from '../artifact.js';
 import type * as audit from '../audit.js';
+import type { Execution } from '../execution.js';
 import type * as job from '../job.js';
 import type { Quotas } from '../quotas.js';
 import type * as rate from '../rate.js';
@@ -90,6 +91,7 @@ export type Inputs = AllTrue<
     Same<typeof targets.Target, job.Target>,
     Same<typeof targets.TargetType, job.TargetType>,
     Same<typeof attempts.AttemptError, job.JobError>,
+    Same<typeof attempts.Execution, Execution>,
     Same<typeof attempts.AttemptResult, wire.AttemptResult>,
     Same<typeof attempts.ProgressReport, wire.ProgressReport>,
     Same<typeof attempts.LogReport, wire.LogReport>,

@@ -32,7 +32,8 @@ function openRunner(
   const resolved = resolveWorkerOptions({ allowAddresses: ['127.0.0.1'], log: false, ...options });
   const session = () => ({ workerId: 'w', shard: 0 });
   const urls = ['http://node.example'];
-  runner.open({ gateway: scheduler, session, options: resolved, urls, clock: { now } });
+  const worker = { workerTimeoutMs: () => 10_000, onWarning: () => undefined };
+  runner.open({ gateway: scheduler, session, options: resolved, urls, clock: { now }, ...worker });
   onTestFinished(() => runner.close());
   const call = (target: Omit<HttpTarget, 'type'>, change: Partial<Assignment> = {}, signal?: AbortSignal) => {
     const assignment = scheduler.submit(

@@ -1,4 +1,6 @@
 import type { Clock } from '../../core/clock.js';
+import type { PunctualError } from '../../core/errors.js';
+import type { Execution } from '../../core/execution.js';
 import type { WorkerGateway } from '../../core/gateway.js';
 import type { TargetType } from '../../core/job.js';
 import type { JobContext } from '../../core/task.js';
@@ -12,6 +14,8 @@ export interface Stop {
   readonly isTold: boolean;
   /** Why; undefined if it was not told. */
   readonly reason: unknown;
+  /** How the attempt ran a program; reported with its result, whatever that is. */
+  execution?: Execution | undefined;
   /** Calls back with the reason, not if it was told already. There is one listener; null takes it away. */
   listen(listener: ((reason: unknown) => void) | null): void;
 }
@@ -20,11 +24,17 @@ export interface Stop {
 export interface RunnerHost {
   readonly gateway: WorkerGateway;
   readonly session: () => SessionKey;
-  readonly options: Pick<ResolvedWorkerOptions, 'allowAddresses' | 'publicUrl' | 'maxResultBytes'>;
+  readonly options: Pick<
+    ResolvedWorkerOptions,
+    'allowAddresses' | 'publicUrl' | 'maxResultBytes' | 'maxLogBytes' | 'stopGraceMs' | 'exec'
+  >;
+  /** The silence after which its leader declares it dead. */
+  readonly workerTimeoutMs: () => number;
   /** The addresses of the nodes that the worker itself uses; empty for a worker inside of one. */
   readonly urls: readonly string[];
   /** The server's clock; that of this machine may be wrong. */
   readonly clock: Pick<Clock, 'now'>;
+  readonly onWarning: (warning: PunctualError) => void;
 }
 
 /** Runs the attempts of one kind of target. */
@@ -40,6 +50,8 @@ export interface Runner {
   readonly definitions?: readonly (TaskDefinition & { readonly name: string })[];
   /** Called once, before anything runs. */
   open?(host: RunnerHost): void;
+  /** Called once, before the worker registers; the worker does not start if it throws. */
+  prepare?(): Promise<void>;
   /** Called when nothing runs any more. */
   close?(): Promise<void>;
   /**

@@ -1,5 +1,6 @@
 import type { AnyTask } from '../../core/task.js';
 import type { WorkerOptions } from '../worker-options.js';
+import { ExecRunner } from './exec.js';
 import { HandlerRunner } from './handler.js';
 import { HttpRunner } from './http.js';
 import type { Runner } from './runner.js';
@@ -8,5 +9,9 @@ import type { Runner } from './runner.js';
 export function runnersOf(tasks: readonly AnyTask[], { targets = ['handler'] }: WorkerOptions): Runner[] {
   const handlers = new HandlerRunner(tasks);
   const runsHandlers = handlers.tasks.length > 0 || targets.includes('handler') || targets.length === 0;
-  return [...(runsHandlers ? [handlers] : []), ...(targets.includes('http') ? [new HttpRunner()] : [])];
+  return [
+    ...(runsHandlers ? [handlers] : []),
+    ...(targets.includes('http') ? [new HttpRunner()] : []),
+    ...(targets.includes('exec') ? [new ExecRunner()] : []),
+  ];
 }

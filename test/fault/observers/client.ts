@@ -3,6 +3,7 @@ import { Agent, request } from 'undici';
 import type { JobSubmission } from '../../../src/core/job.js';
 import type { CancelRecord, Order, Submission } from '../history.js';
 import { monotonic } from '../monotonic.js';
+import { PROGRAM } from '../rig/program-store.js';
 
 /** Failures after which it is certain that nobody has seen the request. */
 const NOT_SENT = new Set(['ECONNREFUSED', 'UND_ERR_CONNECT_TIMEOUT']);
@@ -190,13 +191,20 @@ function wasNotSent(error: unknown): boolean {
   return NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '');
 }
 
+/** What does the work of an order: a handler, a call or a program. */
+function workOf({ n, workMs, failures, call, program }: Order): Pick<JobSubmission, 'task' | 'target'> {
+  if (call)
+    return { target: { type: 'http', url: `${call.origin}/orders/${n}`, timeout: `${call.timeoutMs}ms` } };
+  if (!program) return { task: 'effect' };
+  const args = [n, workMs, failures].map(String);
+  return { target: { type: 'exec', artifact: PROGRAM, args, env: { EFFECTS: program.folder } } };
+}
+
 /** The job that an order asks for, as the public API takes it. */
 export function toSubmission(order: Order): JobSubmission {
   const { n, workMs, failures, blocking, bytes, call } = order;
   return {
-    ...(call
-      ? { target: { type: 'http', url: `${call.origin}/orders/${n}`, timeout: `${call.timeoutMs}ms` } }
-      : { task: 'effect' }),
+    ...workOf(order),
     payload: {
       ...{ n, workMs, failures, blocking },
       ...(call && { failing: call.failing, handsOn: call.handsOn }),

@@ -22,6 +22,8 @@ export interface Surroundings {
   readonly clockOf: (slot: string) => Readonly<Record<string, string>>;
   /** Where receivers of calls report, if there are any. */
   readonly reportTo: string | null;
+  /** Whether workers run programs. */
+  readonly runsPrograms: boolean;
   /** Whether members reach each other and the database past the proxies, which cost time of the harness. */
   readonly direct: boolean;
 }

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import type { Death, ReportAnswer, Settings } from '../history.js';
 import { installClock } from './database-clock.js';
 import { NodeSlot, type Surroundings } from './node-slot.js';
 import { Postgres } from './postgres.js';
+import { ProgramStore } from './program-store.js';
 import { repository } from './repository.js';
 import { SinkSlot } from './sink-slot.js';
 import { TcpProxy } from './tcp-proxy.js';
@@ -30,6 +31,8 @@ export class Rig {
   readonly workers: WorkerSlot[] = [];
   /** The receiver of calls, if the run makes any. */
   sink: SinkSlot | null = null;
+  /** The program that jobs run, if the run has any. */
+  programs: ProgramStore | null = null;
   /** The way of the sink to whichever node is next. */
   #door: TcpProxy | null = null;
   /** A worker of another tenant, which no fault touches, once one was asked for. */
@@ -66,6 +69,20 @@ export class Rig {
   /** Puts everything back to how it should be, so that only the scheduler's own recovery is left. */
   heal(): void {
     for (const slot of [...this.nodes, ...this.workers]) slot.heal();
+  }
+
+  /** The programs of workers that run now: each is started by its path in a folder of the run. */
+  runningPrograms(): string[] {
+    return readdirSync('/proc').flatMap((pid) => {
+      try {
+        const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+        return command[0]!.startsWith(this.folder) && command[0]!.includes('/cache/')
+          ? [`${pid} ${command.join(' ')}`]
+          : [];
+      } catch {
+        return [];
+      }
+    });
   }
 
   /** The file that holds by how many milliseconds the wall clock of a slot is wrong. */
@@ -109,12 +126,18 @@ export class Rig {
     await installClock(this.postgres);
     this.#onAnswer = onAnswer;
     if (settings.callsPerSecond > 0) await this.#openSink();
+    if (settings.programsPerSecond > 0) this.programs = new ProgramStore(this.folder);
     this.#surroundings = {
       folder: this.folder,
       apiKey: () => this.apiKey,
       onDeath: (death) => this.deaths.push(death),
-      environment: { ...configuration(settings), ...environment },
+      environment: {
+        ...configuration(settings),
+        ...(this.programs && { PUNCTUAL_ARTIFACT_STORE: this.programs.path }),
+        ...environment,
+      },
       clockOf: (slot) => this.#clockOf(slot),
+      runsPrograms: this.programs !== null,
       reportTo: this.#door ? `http://127.0.0.1:${this.#door.port}` : null,
       direct,
     };
@@ -125,6 +148,7 @@ export class Rig {
       this.workers.push(new WorkerSlot(`w${index}`, settings.slots, this.#surroundings));
     }
     await Promise.all(this.nodes.map((node) => node.open()));
+    await this.programs?.upload(this.nodes[0]!.url, this.apiKey);
     await Promise.all(this.workers.map((worker) => worker.open(this.nodes, onAnswer)));
   }
 

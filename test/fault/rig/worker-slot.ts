@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ReportAnswer } from '../history.js';
 import type { Random } from '../random.js';
@@ -57,6 +57,12 @@ export class WorkerSlot {
     const name = `${this.name}.${this.#incarnation}`;
     const data = join(this.surroundings.folder, this.name);
     mkdirSync(data, { recursive: true });
+    if (this.surroundings.runsPrograms) {
+      const effects = join(this.surroundings.folder, `p-${name}.effects`);
+      writeFileSync(effects, '');
+      // Programs have users of their own.
+      chmodSync(effects, 0o666);
+    }
     const ways = this.surroundings.direct ? this.#nodes : this.links;
     this.member = new Member({
       name,
@@ -86,12 +92,23 @@ export class WorkerSlot {
     await this.member.ready;
   }
 
-  /** Makes it call the sink, if there is one; its public address tells the sink who calls. */
+  /** Makes it call the sink, or run programs, if the run has any; its public address tells them whose they are. */
   #callArguments(name: string): string[] {
-    const { reportTo } = this.surroundings;
+    const { reportTo, runsPrograms } = this.surroundings;
+    if (runsPrograms) {
+      // The address is never asked: by it, a program knows whose it is.
+      const publicUrl = `http://127.0.0.1:1/?worker=${name}`;
+      return ['--targets', 'handler,exec', '--isolation', 'none', '--public-url', publicUrl];
+    }
     if (reportTo === null) return [];
     const publicUrl = `${reportTo}/?worker=${name}`;
     return ['--targets', 'handler,http', '--allow-address', '127.0.0.0/8', '--public-url', publicUrl];
+  }
+
+  /** Takes away what it has downloaded. */
+  forgetPrograms(): void {
+    const cache = join(this.surroundings.folder, this.name, 'exec', this.name, 'cache');
+    for (const file of readdirSync(cache)) rmSync(join(cache, file), { force: true });
   }
 
   heal(): void {

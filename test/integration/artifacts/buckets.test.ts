@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openStore } from '../../../src/artifact/open-store.js';
 import type { S3Store } from '../../../src/artifact/s3-store.js';
-import type { ArtifactView } from '../../../src/core/artifact.js';
+import { type ArtifactView, PART_BYTES } from '../../../src/core/artifact.js';
 import { resolveConfig } from '../../../src/core/config.js';
 import type { ArtifactAnswer } from '../../../src/core/wire.js';
 import { nodeForTest } from '../../node-for-tests.js';
@@ -73,23 +73,54 @@ describe('a bucket', () => {
     expect(keys()).toEqual([]);
   });
 
-  it('puts parts together, and forgets them', async () => {
+  it('joins parts without sending them again, and forgets them', async () => {
     const store = storeAt();
-    const bytes = randomBytes(3_000);
-    for (const [number, from] of [
-      [2, 1_000],
-      [1, 0],
-      [3, 2_000],
-    ] as const)
-      await store.putPart('u', { number, size: 1_000 }, pieces(bytes.subarray(from, from + 1_000)));
+    const part = 5 * 1024 * 1024;
+    const bytes = Buffer.concat([randomBytes(100), Buffer.alloc(2 * part, 5)]);
+    const [first, second, last] = [
+      bytes.subarray(0, part),
+      bytes.subarray(part, 2 * part),
+      bytes.subarray(2 * part),
+    ];
+    await store.putPart('u', { number: 2, size: part }, pieces(second));
+    await store.putPart('u', { number: 1, size: part }, pieces(first));
+    await store.putPart('u', { number: 3, size: 100 }, pieces(last));
     expect((await store.parts('u')).map(({ number }) => number)).toEqual([1, 2, 3]);
-    const wrong = { ...blobOf(bytes), sha256: sha256(Buffer.from('x')) };
+    const put = server.answered.length;
     await store.complete('u', blobOf(bytes));
     expect((await read(await store.open(sha256(bytes)))).equals(bytes)).toBe(true);
+    expect(server.answered.slice(put).filter((each) => each.startsWith('PUT'))).toHaveLength(3);
     expect(keys()).toHaveLength(1);
-    await store.putPart('v', { number: 1, size: 3_000 }, pieces(bytes));
+    expect(server.uploads.size).toBe(0);
+  });
+
+  it('joins nothing of other bytes, of a part that was replaced meanwhile, and of parts that are too small', async () => {
+    const store = storeAt();
+    const bytes = randomBytes(2_000);
+    const upload = async () => {
+      await store.putPart('v', { number: 1, size: 1_000 }, pieces(bytes.subarray(0, 1_000)));
+      await store.putPart('v', { number: 2, size: 1_000 }, pieces(bytes.subarray(1_000)));
+    };
+    await upload();
+    const wrong = { ...blobOf(bytes), sha256: sha256(Buffer.from('x')) };
     await expect(store.complete('v', wrong)).rejects.toMatchObject({ code: 'ARTIFACT_HASH' });
-    expect(keys()).toHaveLength(1);
+    expect(keys()).toEqual([]);
+    await upload();
+    // The server refuses parts below 5 MiB with an error whose status is none.
+    await expect(store.complete('v', blobOf(bytes))).rejects.toMatchObject({
+      ...{ code: 'ARTIFACT_STORE_UNAVAILABLE', message: expect.stringContaining('InvalidPart') },
+    });
+    expect(server.uploads.size).toBe(0);
+    expect(keys()).toHaveLength(2);
+  });
+
+  it('is swept of what was begun to be joined and never ended', async () => {
+    const store = storeAt();
+    const parts = new Map<number, Buffer>();
+    server.uploads.set('old', { key: 'some/prefix/blobs/a', parts, begunAt: 1_000 });
+    server.uploads.set('young', { key: 'some/prefix/blobs/b', parts, begunAt: Date.now() });
+    await store.sweep(Date.now() - 60_000);
+    expect([...server.uploads.keys()]).toEqual(['young']);
   });
 
   it('forgets what was written to uploads that nobody needs any more', async () => {
@@ -136,6 +167,10 @@ describe('a bucket', () => {
     ['gs://bucket', /s3:\/\/bucket/],
   ])('is not %s', (artifactStore, message) => {
     expect(() => storeAt({ artifactStore })).toThrow(message);
+  });
+
+  it('takes no larger artifacts than one request can write', () => {
+    expect(() => storeAt({ maxArtifactBytes: String(6 * 1024 ** 3) })).toThrow(/PUNCTUAL_MAX_ARTIFACT_BYTES/);
   });
 
   it('needs a key', () => {
@@ -234,4 +269,24 @@ describe('a node with a bucket', () => {
     server.isDown = false;
     expect((await send(body.uploadUrl!, elf)).status).toBe(200);
   });
+
+  it('takes a large file in parts, which an upload that broke off goes on with', async () => {
+    const node = await nodeForTest({ settings: server.settings() });
+    const size = 4 * PART_BYTES + 5;
+    const bytes = Buffer.concat([randomBytes(1_000), Buffer.alloc(size - 1_000, 3)]);
+    const { body } = await announce(node, bytes, { runnable: false });
+    const first = Buffer.from(bytes.subarray(0, PART_BYTES));
+    expect((await send(`${body.uploadUrl}&part=1`, first)).status).toBe(200);
+    const { artifacts } = node.connect();
+    const sent: number[] = [];
+    const view = await artifacts.push(bytes, { runnable: false, onProgress: (all) => sent.push(all) });
+    expect(view).toMatchObject({ id: body.id, state: 'ready', size });
+    // What had arrived was not sent again.
+    expect(sent[0]).toBe(PART_BYTES);
+    expect(server.answered.filter((each) => each.startsWith('PUT') && each.includes('part-'))).toHaveLength(
+      5,
+    );
+    expect(keys()).toHaveLength(1);
+    expect(sha256([...server.objects.values()][0]!)).toBe(sha256(bytes));
+  }, 30_000);
 });

@@ -205,6 +205,18 @@ describe('a job whose artifact is not uploaded yet', () => {
   });
 });
 
+it('a call may have what no artifact has in its name', async () => {
+  const user = node.newTenant();
+  const body = { 'a\u0000': 'b\u0000', lone: '\ud800', artifact: 'c\u0000' };
+  const target = { type: 'http', url: 'http://127.0.0.1:1/', body };
+  const [soon, late] = [
+    await user.submit({ target, hold: true }),
+    await user.submit({ target, delay: '1h' }),
+  ];
+  for (const { id } of [soon, late]) expect((await user.job(id)).target).toMatchObject({ body });
+  await user.get('POST', `/v1/jobs/${soon.id}/release`);
+});
+
 describe('what waits for too long', () => {
   it('fails, after the time of its target or the usual one', async () => {
     const clock = new TestClock();

@@ -44,7 +44,7 @@ function refused(answer: Answer, quota: string, limit: number): void {
   expect(answer).toMatchObject({ status: 429, body: { code: 'QUOTA_EXCEEDED', quota, limit } });
 }
 
-it('a tenant shows its quotas, null where it has none, and takes no quota that is not enforced', async () => {
+it('a tenant shows its quotas, null where it has none, and takes no quota that there is not', async () => {
   const node = await nodeForTest();
   const none = {
     liveJobs: null,
@@ -66,7 +66,8 @@ it('a tenant shows its quotas, null where it has none, and takes no quota that i
   await node.get('PATCH', '/v1/tenants/acme', { body: { weight: 2 } });
   expect((await node.get<TenantView>('GET', '/v1/tenants/acme')).quotas).toEqual(changed.quotas);
   for (const quotas of [
-    { artifactBytes: 1 },
+    { artifactBytes: -1 },
+    { somethingElse: 1 },
     { liveJobs: -1 },
     { submissionsPerSecond: 0 },
     { queues: 1.5 },

@@ -109,3 +109,30 @@ it('the command line makes and shows them', async () => {
   expect(await run(user, ['schedule', 'create', 'x', '--every', '1h'])).toMatchObject({ code: 2 });
   expect(await run(user, [...graph, '--task', 'echo'])).toMatchObject({ code: 2 });
 });
+
+it('the command line changes what is named, takes back what is unset, and leaves the rest', async () => {
+  const user = node.newTenant();
+  const options = ['--task', 'echo', '--cron', '@daily', '--overlap', 'skip', '--priority', '7'];
+  expect((await run(user, ['schedule', 'create', 'nightly', ...options])).code).toBe(0);
+  const change = (...args: readonly string[]) => run(user, ['schedule', 'change', 'nightly', ...args]);
+  const changed = await change(
+    '--every',
+    '2h',
+    '--queue',
+    'night',
+    '--unset',
+    'overlap',
+    '--payload',
+    '{"n":1}',
+  );
+  expect(changed.stdout).toMatch(/^when +every 2h$/m);
+  const read = () => user.get<ScheduleView>('GET', '/v1/schedules/nightly');
+  const view = await read();
+  expect(view).toMatchObject({
+    ...{ every: '2h', queue: 'night', overlap: 'allow', priority: 7, task: 'echo', payload: { n: 1 } },
+  });
+  expect(view.cron).toBeUndefined();
+  expect(await change()).toMatchObject({ code: 2, stderr: expect.stringContaining('Say what to change') });
+  expect((await change('--task', 'a', '--http', 'POST', 'https://example.com')).code).toBe(2);
+  expect((await run(user, ['schedule', 'change', 'nobody', '--every', '1h'])).code).toBe(5);
+});

@@ -424,10 +424,10 @@ describe('the backlog', () => {
     const found = await lookBack(shard.hot, ids[0]!, SEGMENT_START.id, 2, 0);
     expect(found.ids).toEqual(ids.slice(0, 2));
     const next = await lookBack(shard.hot, ids[0]!, ids[1]!, 2, 0);
-    expect(next).toEqual({ ids: [ids[2]], admit: false, cancel: false, wake: false });
+    expect(next).toEqual({ ids: [ids[2]], admit: false, cancel: false, wake: false, artifacts: false });
     await shard.pool.query(`SELECT punctual.submit_job($1, '{"task":"greet"}')`, [TENANT]);
     await shard.pool.query('SELECT punctual.cancel_job($1, $2)', [TENANT, ids[0]]);
     const last = await lookBack(shard.hot, ids[2]!, ids[2]!, 2, Date.now() + 1_000);
-    expect(last).toEqual({ ids: [], admit: true, cancel: true, wake: false });
+    expect(last).toEqual({ ids: [], admit: true, cancel: true, wake: false, artifacts: false });
   });
 });

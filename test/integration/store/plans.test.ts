@@ -12,6 +12,7 @@ import {
 } from '../../../src/store/add-steps.js';
 import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { resolveArtifacts } from '../../../src/store/artifact-names.js';
+import { jobsOfArtifact } from '../../../src/store/artifact-uses.js';
 import {
   findArtifact,
   findNewest,
@@ -400,6 +401,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'resolve-artifacts': (db) =>
     resolveArtifacts(db, [{ tenant: TENANT, definition: RUNS_PROGRAM }], 0, 0).catch(() => undefined),
   'walk-awaited-artifacts': (db) => walkAwaited(db, ID, 10),
+  'jobs-of-artifact': (db) => jobsOfArtifact(db, TENANT, ID, 10),
   'find-arrived-artifacts': (db) => findArrived(db, 10, [ID], [ID]),
   'find-overdue-artifacts': (db) => findOverdue(db, 10, [ID], 0),
   'next-overdue-artifact': (db) => nextOverdue(db),

@@ -248,6 +248,7 @@ export const SUCCEEDED = {
   error: null,
   startedAt: null,
   progress: null,
+  execution: null,
 } as const;
 
 /** The error of a failed attempt, as JSON. */

@@ -29,11 +29,11 @@ export const useLater = () =>
     everyMs: 30 * SECOND_MS,
   });
 
-/** Counts by the minute for some hours back. */
+/** Counts by the minute for some hours back; what is a thousand minutes is not read every few seconds. */
 export const useStats = (history: string) =>
   useResource<StatsView>(`/v1/stats?history=${history}`, {
     events: ['job.*'],
-    atMostEveryMs: 4 * SECOND_MS,
+    atMostEveryMs: (history === '1h' ? 4 : 30) * SECOND_MS,
     everyMs: 60 * SECOND_MS,
   });
 
@@ -44,10 +44,12 @@ export const useQueues = () =>
     everyMs: 60 * SECOND_MS,
   });
 
+/** For an operator those of all tenants, because shared ones belong to one and serve all. */
 export const useWorkers = () =>
   useResource<Page<WorkerView>>('/v1/workers?limit=1000', {
     events: ['worker.*', 'leader.elected'],
     everyMs: 30 * SECOND_MS,
+    allTenants: session.value?.operator === true,
   });
 
 export const useCluster = () =>

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { StatsView, WaitingView } from '../../../../src/core/wire.js';
+import { tenant } from '../../api/client.js';
 import { session } from '../../api/session.js';
 import { countText, durationText, shortCountText } from '../../parts/duration-text.js';
 import { ResourceProblem } from '../../parts/problem-note.js';
@@ -118,24 +119,30 @@ function EndTiles({ stats }: { readonly stats: StatsView | undefined }) {
   );
 }
 
+/** Those that serve the tenant. A tenant is not told which shared ones there are, so none of its own is no reason to worry. */
 function WorkersTile() {
   const { data } = useWorkers();
+  const isOperator = session.value?.operator === true;
   const all = data.value?.data ?? [];
-  const alive = all.filter(({ state }) => state !== 'dead');
+  const alive = all.filter(
+    (worker) => worker.state !== 'dead' && (!isOperator || worker.shared || worker.tenant === tenant.value),
+  );
   const slots = alive.reduce((sum, worker) => sum + worker.slots, 0);
   const busy = alive.reduce((sum, worker) => sum + worker.running, 0);
   const more = data.value?.next ? '+' : '';
   return (
     <Tile
-      name="Workers alive"
+      name={isOperator ? 'Workers alive' : 'Own workers alive'}
       path="/workers"
       value={data.value && countText(alive.length) + more}
       more={
         alive.length === 0
-          ? 'punctual worker run'
+          ? isOperator
+            ? 'punctual worker run'
+            : 'beside those that all share'
           : `${countText(busy)} of ${countText(slots)}${more} slots busy`
       }
-      tone={data.value && alive.length === 0 ? 'warn' : undefined}
+      tone={isOperator && data.value && alive.length === 0 ? 'warn' : undefined}
     />
   );
 }

@@ -9,6 +9,7 @@ import { StateBadge } from '../../parts/state-badge.js';
 import { addressOf } from '../../routing/root.js';
 import { type AttemptLine, attemptLines } from './attempt-spans.js';
 import { ErrorText } from './error-text.js';
+import { ExecutionView } from './execution-view.js';
 import { othersOf } from './other-fields.js';
 import { type TimeScale, timeScale } from './time-scale.js';
 
@@ -86,7 +87,7 @@ function Lines({ lines, scale, now }: LinesProps) {
 
 const KNOWN: readonly (keyof Attempt)[] = [
   ...(['attempt', 'fence', 'epoch', 'worker', 'claimedAt', 'startedAt', 'finishedAt'] as const),
-  ...(['outcome', 'error'] as const),
+  ...(['outcome', 'error', 'execution'] as const),
 ];
 
 function Line({
@@ -96,7 +97,8 @@ function Line({
 }: { readonly line: AttemptLine } & Omit<LinesProps, 'lines'>) {
   const [isOpen, setOpen] = useState(false);
   const others = attempt && othersOf(attempt, KNOWN);
-  const hasMore = attempt !== null && (attempt.error !== null || others !== null);
+  const execution = attempt?.execution;
+  const hasMore = attempt !== null && (attempt.error !== null || others !== null || execution !== undefined);
   const ran = attempt === null ? null : runMs(attempt, now);
   return (
     <tbody>
@@ -141,6 +143,7 @@ function Line({
         <tr>
           <td colSpan={8} class="job-attempts-error">
             {attempt.error && <ErrorText error={attempt.error} />}
+            {execution && <ExecutionView execution={execution} attempt={attempt.attempt} />}
             {others !== null && <JsonView value={others} label={`More about attempt ${attempt.attempt}`} />}
           </td>
         </tr>

@@ -3,12 +3,14 @@ import { ActionButton } from '../../parts/action.js';
 
 interface DrainProps {
   readonly worker: Pick<WorkerView, 'id' | 'name' | 'state'>;
+  /** Whether an operator found it among those of all tenants. */
+  readonly allTenants: boolean;
   readonly isSmall?: boolean;
   readonly onDone: () => void;
 }
 
 /** Has a worker finish what it runs and leave; nothing where it has left or is about to. */
-export function Drain({ worker: { id, name, state }, isSmall = false, onDone }: DrainProps) {
+export function Drain({ worker: { id, name, state }, allTenants, isSmall = false, onDone }: DrainProps) {
   if (state !== 'alive') return null;
   return (
     <ActionButton
@@ -18,6 +20,7 @@ export function Drain({ worker: { id, name, state }, isSmall = false, onDone }: 
         method: 'POST',
         path: `/v1/workers/${encodeURIComponent(id)}/drain`,
         cli: `punctual worker drain ${id}`,
+        allTenants,
         scope: 'admin',
         done: `${name} takes no more work and leaves when it has finished.`,
         question: {

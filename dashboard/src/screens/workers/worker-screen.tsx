@@ -1,5 +1,6 @@
 import type { WorkerView } from '../../../../src/core/wire.js';
 import { useResource } from '../../api/resource.js';
+import { session } from '../../api/session.js';
 import { CopyAs } from '../../parts/action.js';
 import { countText } from '../../parts/duration-text.js';
 import { Facts } from '../../parts/facts.js';
@@ -15,16 +16,18 @@ import { Drain } from './drain.js';
 /** One worker: what it can run, what it runs, and whether it is alive. */
 export default function WorkerScreen({ params: { id = '' } }: ScreenProps) {
   const path = `/v1/workers/${encodeURIComponent(id)}`;
-  const worker = useResource<WorkerView>(path, { everyMs: 3_000, events: ['worker.*'] });
+  // Its link may come from a list of all tenants, and its id is that of no other worker.
+  const allTenants = session.value?.operator === true;
+  const worker = useResource<WorkerView>(path, { everyMs: 3_000, events: ['worker.*'], allTenants });
   const view = worker.data.value;
   return (
     <>
       <ScreenTop title={view?.name ?? 'Worker'}>
-        {view && <Drain worker={view} onDone={() => void worker.refresh()} />}
+        {view && <Drain worker={view} allTenants={allTenants} onDone={() => void worker.refresh()} />}
         <a class="button" href={addressOf(`/jobs?worker=${encodeURIComponent(id)}`)}>
           Its jobs
         </a>
-        <CopyAs method="GET" path={path} cli="punctual worker list --json" />
+        <CopyAs method="GET" path={path} cli="punctual worker list --json" allTenants={allTenants} />
       </ScreenTop>
       <div class="grid">
         <Panel title="State" resource={worker}>

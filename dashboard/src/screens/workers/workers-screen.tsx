@@ -7,6 +7,7 @@ import { Moment } from '../../parts/moment.js';
 import { ScreenTop } from '../../parts/panel.js';
 import { StateBadge } from '../../parts/state-badge.js';
 import { type Column, Table } from '../../parts/table.js';
+import { isOfAllTenants, TenantScope } from '../../parts/tenant-scope.js';
 import { Words } from '../../parts/words.js';
 import { Drain } from './drain.js';
 
@@ -15,7 +16,9 @@ const SIGNS_EVERY_MS = 5_000;
 
 /** Workers with their heartbeats and slots. */
 export default function WorkersScreen() {
+  const allTenants = isOfAllTenants();
   const list = useFreshList<WorkerView>('/v1/workers', {
+    allTenants,
     keyOf: ({ id }) => id,
     events: ['worker.*'],
     everyMs: SIGNS_EVERY_MS,
@@ -24,11 +27,12 @@ export default function WorkersScreen() {
   return (
     <>
       <ScreenTop title="Workers">
-        <CopyAs method="GET" path="/v1/workers" cli="punctual worker list" />
+        <TenantScope />
+        <CopyAs method="GET" path="/v1/workers" cli="punctual worker list" allTenants={allTenants} />
       </ScreenTop>
       <Table
         label="Workers"
-        columns={columnsOf(refresh)}
+        columns={columnsOf(allTenants, refresh)}
         rows={list.rows.value}
         keyOf={({ id }) => id}
         pathOf={({ id }) => `/workers/${encodeURIComponent(id)}`}
@@ -44,7 +48,7 @@ export default function WorkersScreen() {
   );
 }
 
-function columnsOf(refresh: () => void): readonly Column<WorkerView>[] {
+function columnsOf(allTenants: boolean, refresh: () => void): readonly Column<WorkerView>[] {
   return [
     { title: 'Worker', render: ({ name }) => name },
     { title: 'State', width: '90px', render: ({ state }) => <StateBadge state={state} /> },
@@ -57,6 +61,10 @@ function columnsOf(refresh: () => void): readonly Column<WorkerView>[] {
       render: ({ lastSeen }) => <Moment at={lastSeen} />,
     },
     {
+      ...{ title: 'Serves', width: '110px', hiddenBelow: 'medium' },
+      render: ({ shared, tenant }) => (shared ? 'all tenants' : tenant),
+    },
+    {
       ...{ title: 'Version', width: '80px', hiddenBelow: 'medium' },
       render: ({ version }) => version ?? '–',
     },
@@ -64,7 +72,7 @@ function columnsOf(refresh: () => void): readonly Column<WorkerView>[] {
     { title: 'Runs', hiddenBelow: 'medium', render: ({ targets }) => targets.join(', ') },
     {
       ...{ title: 'Steer', width: '120px', hiddenBelow: 'narrow' },
-      render: (worker) => <Drain worker={worker} isSmall onDone={refresh} />,
+      render: (worker) => <Drain worker={worker} allTenants={allTenants} isSmall onDone={refresh} />,
     },
   ];
 }

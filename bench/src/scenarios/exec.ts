@@ -1,0 +1,91 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Isolation } from '../../../src/core/job.js';
+import { machineFacts } from '../machine.js';
+import { productVersion } from '../product.js';
+import { atLeast, type ScenarioResult, type SystemResult } from '../result.js';
+import { ROUNDS } from '../rounds.js';
+import type { Context, Scenario } from '../scenario.js';
+import { mean, rounded } from '../statistics.js';
+import { AT_ONCE, bareRate, compiled, runnerRate } from '../systems/programs.js';
+
+/** What a level of isolation may cost: at least this share of a bare loop is left without one. */
+const SHARE = 0.5;
+
+interface Measured {
+  readonly rates: number[];
+  readonly isolation: string;
+}
+
+export const exec: Scenario = {
+  name: 'exec',
+  title: 'Programs: runs a second beside a bare loop',
+  secondsMean: 'seconds per system, in two slices',
+  defaultSeconds: 10,
+  run: async (context: Context): Promise<ScenarioResult> => {
+    const folder = await mkdtemp(join(tmpdir(), 'punctual-bench-exec-'));
+    try {
+      return await measure(context, folder);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+async function measure({ seconds, progress }: Context, folder: string): Promise<ScenarioResult> {
+  const environment = machineFacts();
+  const program = compiled('nothing', folder);
+  const slice = seconds / ROUNDS;
+  const bare: number[] = [];
+  const levels = new Map<Isolation, Measured>();
+  for (let round = 1; round <= ROUNDS; round++) {
+    progress.say(`  bare posix_spawn, round ${round} of ${ROUNDS}`);
+    bare.push(await bareRate(program, folder, slice));
+    for (const isolation of ['none', 'auto'] as const) {
+      progress.say(`  isolation ${isolation}, round ${round} of ${ROUNDS}`);
+      const { perSecond, isolation: level } = await runnerRate(program, folder, slice, isolation);
+      levels.set(isolation, {
+        rates: [...(levels.get(isolation)?.rates ?? []), perSecond],
+        isolation: level,
+      });
+    }
+  }
+  const [none, auto] = [levels.get('none')!, levels.get('auto')!];
+  const share = mean(none.rates) / mean(bare);
+  return {
+    ...{ scenario: 'exec', seconds, environment, problems: [], ratioToBestPeer: null },
+    what: [
+      `A program of C that ends at once, linked statically against glibc, is run by ${AT_ONCE} at a time. \`bare posix_spawn\` is a loop in C that starts it and waits for it, and does nothing else.`,
+      'Ours is the runner of a worker with its exec host, without a scheduler: each attempt gets a folder, an environment, as root a user of its own, and whatever it has started is ended behind it.',
+      `Levels: none; ${auto.isolation === 'none' ? 'no other is available on this machine' : auto.isolation}.`,
+    ],
+    systems: [
+      systemOf('punctual', 'ours', none.rates, { isolation: 'none' }),
+      ...(auto.isolation === 'none'
+        ? []
+        : [systemOf(auto.isolation, 'reference', auto.rates, { isolation: auto.isolation })]),
+      systemOf('bare posix_spawn', 'reference', bare, {}),
+    ],
+    targets: [atLeast('runs without isolation beside a bare loop', SHARE, share)],
+  };
+}
+
+function systemOf(
+  name: string,
+  role: SystemResult['role'],
+  rates: readonly number[],
+  settings: SystemResult['settings'],
+): SystemResult {
+  return {
+    ...{
+      name,
+      role,
+      version: role === 'ours' ? productVersion : '',
+      slices: rates.map((rate) => rounded(rate)),
+    },
+    settings: { ...settings, 'at once': AT_ONCE },
+    jobs: 0,
+    jobsPerSecond: rounded(mean(rates)),
+  };
+}

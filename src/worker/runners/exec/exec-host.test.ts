@@ -1,0 +1,270 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { LifeLine } from '../../../../test/hostile-program.js';
+import { ExecHostProcess } from './exec-host-process.js';
+import type { EndedMessage, StartRequest } from './host/messages.js';
+import { JobFolder } from './job-folder.js';
+import { launch } from './launch.js';
+import { lookAtMachine, type Machine } from './machine.js';
+
+/** The host itself, with programs of the shell, for each way to find the processes of a program. */
+
+const IS_LINUX = process.platform === 'linux';
+const WITHOUT = { why: 'not in this test' };
+
+let machine: Machine;
+let root: string;
+const hosts: ExecHostProcess[] = [];
+
+beforeAll(async () => {
+  machine = await lookAtMachine();
+  root = mkdtempSync(join(tmpdir(), 'punctual-host-test-'));
+});
+afterAll(async () => {
+  await Promise.all(hosts.map((host) => host.close()));
+  rmSync(root, { recursive: true, force: true });
+});
+
+/** What a worker has whose machine offers this much. */
+const KINDS = {
+  user: () => ({ ...machine, ownNamespace: WITHOUT, bubblewrap: WITHOUT }),
+  namespace: () => ({ ...machine, users: WITHOUT, bubblewrap: WITHOUT }),
+  group: () => ({ ...machine, users: WITHOUT, ownNamespace: WITHOUT, bubblewrap: WITHOUT }),
+} as const;
+type Kind = keyof typeof KINDS;
+
+/** Why a kind cannot be tried on this machine; null if it can. */
+function problem(kind: Kind): string | null {
+  const { users, ownNamespace } = machine;
+  if (kind === 'user' && 'why' in users) return users.why;
+  if (kind === 'namespace' && 'why' in ownNamespace) return ownNamespace.why;
+  return null;
+}
+
+const open = new Map<Kind, ExecHostProcess>();
+
+function hostFor(kind: Kind): ExecHostProcess {
+  const known = open.get(kind);
+  if (known && !known.hasEnded) return known;
+  const { hostNamespace } = machine;
+  const host = new ExecHostProcess(
+    { namespace: kind !== 'group' && 'use' in hostNamespace ? hostNamespace.use : null, around: [] },
+    () => undefined,
+  );
+  hosts.push(host);
+  open.set(kind, host);
+  return host;
+}
+
+let made = 0;
+
+interface Started {
+  readonly ended: Promise<EndedMessage>;
+  readonly lines: string[];
+  stop(graceMs: number): void;
+}
+
+function start(
+  kind: Kind,
+  args: readonly string[],
+  change: Partial<StartRequest> = {},
+  host = hostFor(kind),
+): Started {
+  const offered = KINDS[kind]();
+  made += 1;
+  const user = 'use' in offered.users ? offered.users.use.first + made : null;
+  const folder = JobFolder.make({ path: join(root, `job-${made}`), payload: '{"n":1}', token: 't', user });
+  if (user !== null) openFor(root);
+  const launched = launch(
+    {
+      file: '/bin/sh',
+      args,
+      folder: folder.path,
+      needsMachine: true,
+      hidden: [],
+      isolation: 'none',
+      limits: {},
+      user,
+      filter: null,
+    },
+    offered,
+  );
+  expect(launched.tree.kind).toBe(kind);
+  const lines: string[] = [];
+  const request: StartRequest = {
+    ...{
+      type: 'start',
+      id: `p${made}`,
+      argv: launched.argv,
+      tree: launched.tree,
+      isWrapped: launched.isWrapped,
+    },
+    ...{ env: { PATH: '/usr/bin:/bin' }, cwd: folder.path, stdin: folder.payload },
+    ...{ timeoutMs: 60_000, graceMs: 5_000, resultBytes: 1_000, outputBytes: 10_000 },
+    ...{ filter: null, memory: null, disk: null, leaseMs: 10_000, ...change },
+  };
+  const ended = new Promise<EndedMessage>((resolve, reject) => {
+    const onLines = (_: string, more: readonly string[]) => lines.push(...more);
+    void host
+      .ready()
+      .then(() => host.start(request, { onLines, onEnded: resolve, onFailed: reject }), reject);
+  });
+  return { ended, lines, stop: (graceMs) => host.stop(request.id, graceMs) };
+}
+
+/** Users of attempts must be able to get to their folders. */
+function openFor(path: string): void {
+  mkdirSync(path, { recursive: true });
+}
+
+const shell = (kind: Kind, script: string, change?: Partial<StartRequest>) =>
+  start(kind, ['-c', script], change);
+
+describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs known by their %s', (kind) => {
+  const test = (title: string, work: () => Promise<void>) =>
+    it(title, async ({ skip }) => {
+      const why = problem(kind);
+      if (why !== null) skip(why);
+      await work();
+    });
+
+  test('tell their exit code and what they print, and read their payload', async () => {
+    const { ended, lines } = shell(kind, 'cat; echo; echo oops >&2; printf end; exit 3');
+    const end = await ended;
+    expect(end).toMatchObject({
+      exitCode: 3,
+      signal: null,
+      by: null,
+      stdout: '{"n":1}\nend',
+      stderrTail: 'oops\n',
+    });
+    expect(lines.sort()).toEqual(['end', 'oops', '{"n":1}']);
+  });
+
+  test('are not the first process of a namespace, so that a signal to themselves ends them', async () => {
+    for (const name of ['SEGV', 'TERM', 'KILL']) {
+      const { exitCode, signal } = await shell(kind, `kill -${name} $$; exit 0`).ended;
+      expect(exitCode === null ? signal : exitCode).not.toBe(0);
+      expect(exitCode === null || exitCode > 128).toBe(true);
+    }
+  });
+
+  test('end with everything that they started, whatever became of its group, session and parent', async () => {
+    const line = new LifeLine();
+    const hidden = `setsid setsid sh -c 'trap "" TERM HUP; exec 3>"${line.path}"; echo up >&3; while :; do sleep 9; done'`;
+    // Without a namespace and a user of its own, who has left group and session is not found.
+    const script = kind === 'group' ? hidden.replace('setsid setsid ', '') : `env -i PATH="$PATH" ${hidden}`;
+    const { ended, stop } = shell(kind, `${script} & while :; do sleep 0.05; done`);
+    await line.up.times(1);
+    stop(50);
+    const end = await ended;
+    await line.gone;
+    expect(end).toMatchObject({ by: 'stop', isWhole: kind !== 'group' });
+  });
+
+  test('leave nothing behind when they end by themselves', async () => {
+    const line = new LifeLine();
+    const script = `(exec 3>"${line.path}"; echo up >&3; exec sleep 1000) & while [ ! -e go ]; do sleep 0.05; done`;
+    const { ended, lines } = shell(kind, `pwd; ${script}; exit 0`);
+    await line.up.times(1);
+    await expect.poll(() => lines.length).toBe(1);
+    writeFileSync(join(lines[0]!, 'go'), '');
+    // Its pipes were open in the one that it left.
+    expect(await ended).toMatchObject({ exitCode: 0, by: null });
+    await line.gone;
+  });
+
+  test('get a TERM and time to end', async () => {
+    const { ended, lines, stop } = shell(
+      kind,
+      `trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done`,
+    );
+    await expect.poll(() => lines).toEqual(['ready']);
+    stop(20_000);
+    expect(await ended).toMatchObject({ exitCode: 7, by: 'stop', stdout: 'ready\nbye\n' });
+  });
+
+  test('are ended when the grace is over', async () => {
+    const { ended, lines, stop } = shell(kind, `trap '' TERM; echo ready; while :; do sleep 0.05; done`);
+    await expect.poll(() => lines).toEqual(['ready']);
+    stop(100);
+    const end = await ended;
+    expect(end.by).toBe('stop');
+    expect(end.signal === 'SIGKILL' || end.exitCode === 137).toBe(true);
+  });
+
+  test('are ended by the host at their timeout, if the worker does not', async () => {
+    const end = await shell(kind, 'sleep 1000', { timeoutMs: 100, graceMs: 0 }).ended;
+    expect(end.by).toBe('timeout');
+  });
+
+  test('may print without end: everything is read, and little is kept', async () => {
+    const { ended, lines } = shell(kind, 'head -c 100000000 /dev/zero | tr "\\0" x; echo; echo last');
+    const end = await ended;
+    expect(end).toMatchObject({ exitCode: 0, stdout: null, stdoutBytes: 100_000_006, isCut: true });
+    expect(end.stdoutTail).toHaveLength(4_096);
+    expect(end.stdoutTail.endsWith('x\nlast\n')).toBe(true);
+    expect(lines.join('').length).toBeLessThan(80_000);
+  });
+
+  test('are ended when they use more memory or disk than they may', async () => {
+    const memory = shell(kind, 'head -c 300000000 /dev/zero | tail -c 300000000', { memory: 30_000_000 });
+    expect((await memory.ended).by).toBe('memory');
+    const disk = shell(kind, 'head -c 30000000 /dev/zero > big; sleep 1000', { disk: 3_000_000 });
+    expect((await disk.ended).by).toBe('disk');
+  });
+});
+
+describe.runIf(IS_LINUX)('the host', () => {
+  it('says so when a program cannot be started', async () => {
+    const host = hostFor('group');
+    await host.ready();
+    const started = start('group', ['-c', ':'], { argv: ['/nonexistent'] }, host);
+    await expect(started.ended).rejects.toMatchObject({ code: 'NOT_RUNNABLE' });
+  });
+
+  it('passes no descriptor on to programs but the usual three', async () => {
+    const before = ['/bin/sh', '-c', 'exec 9</etc/passwd; exec "$@"', 'sh'];
+    const host = new ExecHostProcess({ namespace: null, around: before }, () => undefined);
+    onTestFinished(() => host.close());
+    // What the shell opens to find the names is closed by then.
+    const list = 'for each in /proc/$$/fd/*; do readlink "$each" >&2 && basename "$each"; done';
+    const started = start('group', ['-c', list], {}, host);
+    await started.ended;
+    expect(started.lines.filter((line) => /^\d$/.test(line))).toEqual(['0', '1', '2']);
+  });
+
+  it.each<Kind>(['user', 'namespace', 'group'])(
+    'ends its programs, known by their %s, with itself',
+    async (kind) => {
+      if (problem(kind) !== null) return;
+      const { hostNamespace } = machine;
+      const namespace = kind !== 'group' && 'use' in hostNamespace ? hostNamespace.use : null;
+      const host = new ExecHostProcess({ namespace, around: [] }, () => undefined);
+      const line = new LifeLine();
+      const script = `trap "" TERM; exec 3>"${line.path}"; echo up >&3; while :; do sleep 9; done`;
+      const { ended } = start(kind, ['-c', script], {}, host);
+      await line.up.times(1);
+      await host.close();
+      await line.gone;
+      await expect(ended).rejects.toMatchObject({ code: 'HOST_LOST' });
+    },
+  );
+
+  it('keeps few zombies, whatever programs leave behind', async () => {
+    const host = hostFor('user');
+    if (problem('user') !== null) return;
+    const orphan = 'i=0; while [ $i -lt 40 ]; do (true &) ; i=$((i + 1)); done';
+    await start('user', ['-c', orphan], {}, host).ended;
+    const { ended, lines } = start(
+      'user',
+      ['-c', 'grep -l "^State:.Z" /proc/[0-9]*/status | wc -l'],
+      {},
+      host,
+    );
+    await ended;
+    expect(Number(lines[0])).toBeLessThan(5);
+  });
+});

@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { OutputStream } from './output.js';
+
+function stream({ headBytes = 100, tailBytes = 10, bytes = 1_000 } = {}) {
+  const lines: string[] = [];
+  const budget = { bytes, isCut: false };
+  const output = new OutputStream({ headBytes, tailBytes, budget, onLines: (more) => lines.push(...more) });
+  return { output, lines, budget };
+}
+
+/** The bytes in pieces of these lengths. */
+function piecesOf(bytes: Buffer, lengths: readonly number[]): Buffer[] {
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const length of lengths) {
+    pieces.push(bytes.subarray(from, from + length));
+    from += length;
+  }
+  return [...pieces, bytes.subarray(from)];
+}
+
+describe('what is kept of a stream', () => {
+  it('does not depend on the pieces in which it comes', () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'é', '🎉', '\n', '\r\n'), maxLength: 40 });
+    fc.assert(
+      fc.property(text, fc.array(fc.nat(12), { maxLength: 20 }), (whole, lengths) => {
+        const { output, lines } = stream({ headBytes: 1_000, tailBytes: 8, bytes: 10_000 });
+        const bytes = Buffer.from(whole);
+        for (const piece of piecesOf(bytes, lengths)) output.add(piece);
+        output.end();
+        expect(output.text).toBe(whole);
+        expect(output.bytes).toBe(bytes.length);
+        expect(whole.endsWith(output.tail)).toBe(true);
+        const expected = whole.split('\n').map((line) => line.replace(/\r$/, ''));
+        if (expected.at(-1) === '') expected.pop();
+        expect(lines).toEqual(expected);
+      }),
+    );
+  });
+
+  it('is no text if it is too long, or no UTF-8', () => {
+    const long = stream({ headBytes: 4 });
+    long.output.add(Buffer.from('12345'));
+    expect(long.output.text).toBeNull();
+    const odd = stream();
+    odd.output.add(Buffer.from([0x7b, 0xff, 0x7d]));
+    expect(odd.output.text).toBeNull();
+    expect(odd.output.tail).toBe('{\uFFFD}');
+  });
+
+  it('is cut when its lines are used up, however many streams share them', () => {
+    const { output, lines, budget } = stream({ bytes: 40 });
+    for (let i = 0; i < 100; i++) output.add(Buffer.from('line\n'));
+    expect(lines).toEqual(['line', 'line']);
+    expect(budget.isCut).toBe(true);
+    expect(output.bytes).toBe(500);
+  });
+
+  it('has long lines in parts', () => {
+    const { output, lines } = stream({ bytes: 100_000 });
+    output.add(Buffer.from(`${'x'.repeat(20_000)}\nnext\n`));
+    expect(lines.map((line) => line.length)).toEqual([8_192, 8_192, 3_616, 4]);
+  });
+});

@@ -1,0 +1,138 @@
+/** What a stream of a program leaves behind: its first bytes, its last ones, and its lines. Whatever comes, memory is bounded. */
+
+/** The longest part of a line that is passed on as one. */
+const LONGEST_LINE = 8 * 1024;
+const NEW_LINE = 0x0a;
+
+/** The bytes that both streams of a program may still pass on as lines. */
+export interface LineBudget {
+  bytes: number;
+  isCut: boolean;
+}
+
+interface StreamOptions {
+  /** The most bytes that are kept from the beginning. */
+  readonly headBytes: number;
+  /** The most bytes that are kept from the end. */
+  readonly tailBytes: number;
+  readonly budget: LineBudget;
+  readonly onLines: (lines: readonly string[]) => void;
+}
+
+/** One stream of a program. */
+export class OutputStream {
+  readonly #options: StreamOptions;
+  #head: Buffer[] = [];
+  #tail: Buffer[] = [];
+  #tailBytes = 0;
+  #bytes = 0;
+  /** The part of a line whose end has not come. */
+  #rest: Buffer[] = [];
+  #restBytes = 0;
+
+  constructor(options: StreamOptions) {
+    this.#options = options;
+  }
+
+  /** How many bytes have come. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** All of it as text; null if it is more than is kept, or no UTF-8. */
+  get text(): string | null {
+    if (this.#bytes > this.#options.headBytes) return null;
+    try {
+      return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(this.#head));
+    } catch {
+      return null;
+    }
+  }
+
+  /** Its last bytes as text; what is no UTF-8 becomes U+FFFD. */
+  get tail(): string {
+    const { tailBytes } = this.#options;
+    const kept = Buffer.concat(this.#tail);
+    const text = kept.subarray(Math.max(0, kept.length - tailBytes)).toString('utf8');
+    // The first character may have lost its beginning.
+    return this.#bytes > tailBytes ? text.replace(/^\uFFFD{1,3}/, '') : text;
+  }
+
+  add(piece: Buffer): void {
+    this.#bytes += piece.length;
+    this.#keepHead(piece);
+    this.#keepTail(piece);
+    this.#addLines(piece);
+  }
+
+  /** Passes on the last line, if it has no end. */
+  end(): void {
+    if (this.#restBytes > 0) this.#pass(this.#takeRest());
+  }
+
+  #keepHead(piece: Buffer): void {
+    const { headBytes } = this.#options;
+    // Once there is more than fits, none of it is wanted.
+    if (this.#bytes > headBytes) this.#head = [];
+    else this.#head.push(piece);
+  }
+
+  #keepTail(piece: Buffer): void {
+    const { tailBytes } = this.#options;
+    const kept = piece.length > tailBytes ? piece.subarray(piece.length - tailBytes) : piece;
+    // A copy: a part of a large piece would keep all of it.
+    this.#tail.push(Buffer.from(kept));
+    this.#tailBytes += kept.length;
+    if (this.#tailBytes < 4 * tailBytes && this.#tail.length < 256) return;
+    const all = Buffer.concat(this.#tail);
+    this.#tail = [Buffer.from(all.subarray(Math.max(0, all.length - tailBytes)))];
+    this.#tailBytes = this.#tail[0]!.length;
+  }
+
+  #addLines(piece: Buffer): void {
+    if (this.#options.budget.bytes <= 0) {
+      this.#options.budget.isCut = true;
+      return;
+    }
+    const lines: string[] = [];
+    let from = 0;
+    for (let at = piece.indexOf(NEW_LINE); at >= 0; at = piece.indexOf(NEW_LINE, from)) {
+      this.#keepRest(piece.subarray(from, at));
+      for (const line of this.#takeRest()) lines.push(line);
+      from = at + 1;
+    }
+    this.#keepRest(piece.subarray(from));
+    if (this.#restBytes >= LONGEST_LINE) for (const line of this.#takeRest()) lines.push(line);
+    if (lines.length > 0) this.#pass(lines);
+  }
+
+  #keepRest(part: Buffer): void {
+    if (part.length === 0) return;
+    this.#rest.push(Buffer.from(part));
+    this.#restBytes += part.length;
+  }
+
+  /** The line that has come so far; one that is longer than a line may be becomes several. */
+  #takeRest(): string[] {
+    const text = Buffer.concat(this.#rest).toString('utf8').replace(/\r$/, '');
+    this.#rest = [];
+    this.#restBytes = 0;
+    const parts = Math.max(1, Math.ceil(text.length / LONGEST_LINE));
+    return Array.from({ length: parts }, (_, i) => text.slice(i * LONGEST_LINE, (i + 1) * LONGEST_LINE));
+  }
+
+  #pass(lines: readonly string[]): void {
+    const { budget, onLines } = this.#options;
+    const passed: string[] = [];
+    for (const line of lines) {
+      if (budget.bytes <= 0) {
+        budget.isCut = true;
+        break;
+      }
+      // An empty line costs, too: there may be millions of them.
+      budget.bytes -= line.length + 16;
+      passed.push(line);
+    }
+    if (passed.length > 0) onLines(passed);
+  }
+}

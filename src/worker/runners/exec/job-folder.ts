@@ -1,0 +1,61 @@
+import { chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/** The folder in which a program runs: a new one for each attempt, with what the program is given and what it leaves behind. */
+
+export const PAYLOAD_FILE = 'payload.json';
+export const TOKEN_FILE = 'token';
+export const OUTPUT_FOLDER = 'output';
+
+interface FolderParts {
+  readonly path: string;
+  /** The payload as JSON. */
+  readonly payload: string;
+  /** With which the program may report; undefined if it has none. */
+  readonly token: string | undefined;
+  /** The user of the attempt; null if it has none of its own. */
+  readonly user: number | null;
+}
+
+/** The folder of one attempt. */
+export class JobFolder {
+  readonly path: string;
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * Makes the folder. Without waiting: these are a few calls that never leave the machine, and each of them would take longer
+   * by way of the pool of threads.
+   */
+  static make({ path, payload, token, user }: FolderParts): JobFolder {
+    rmSync(path, { recursive: true, force: true });
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    mkdirSync(join(path, OUTPUT_FOLDER), { mode: 0o700 });
+    writeFileSync(join(path, PAYLOAD_FILE), payload, { mode: 0o600 });
+    if (token !== undefined) writeFileSync(join(path, TOKEN_FILE), token, { mode: 0o600 });
+    if (user !== null) {
+      // The folder comes last: what is inside cannot be replaced before it is the program's own.
+      const inside = [OUTPUT_FOLDER, PAYLOAD_FILE, ...(token === undefined ? [] : [TOKEN_FILE])];
+      for (const name of inside) chownSync(join(path, name), user, user);
+      chownSync(path, user, user);
+    }
+    return new JobFolder(path);
+  }
+
+  get payload(): string {
+    return join(this.path, PAYLOAD_FILE);
+  }
+
+  /** Where the program puts what is to be kept. */
+  get output(): string {
+    return join(this.path, OUTPUT_FOLDER);
+  }
+
+  /** Removes it with everything in it. A program may have made folders that even its own user cannot read. */
+  async remove(): Promise<void> {
+    await rm(this.path, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,122 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { chmod, lstat, mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { messageOf, PunctualError } from '../../../core/errors.js';
+import { type FolderHolder, lockFolder } from '../../../host/folder-lock.js';
+import { endLeftovers } from './leftovers.js';
+import type { UserRange } from './machine.js';
+
+/** Where a worker keeps the folders of its programs and the binaries that it has downloaded. One worker at a time holds it. */
+
+class FolderInUse extends Error {
+  constructor({ pid }: FolderHolder) {
+    super(`in use by process ${pid}`);
+  }
+}
+
+/** The folder of one worker for its programs. */
+export class WorkFolder {
+  readonly path: string;
+  readonly #unlock: () => void;
+  /** Whether nobody will look for it again. */
+  readonly #isTemporary: boolean;
+
+  private constructor(path: string, unlock: () => void, isTemporary: boolean) {
+    this.path = path;
+    this.#unlock = unlock;
+    this.#isTemporary = isTemporary;
+  }
+
+  /**
+   * Opens the folder, and ends and removes what an earlier worker left in it. Without a path, and while another worker holds it,
+   * as one does that finishes its jobs after its supervisor was killed, it is a temporary one.
+   */
+  static async open(given: string | null, users: UserRange | null): Promise<WorkFolder> {
+    const path = given === null ? temporaryPath(randomUUID()) : await reachable(resolve(given), users);
+    try {
+      return await WorkFolder.#openAt(path, users, given === null);
+    } catch (error) {
+      if (!(error instanceof FolderInUse)) throw cannotUse(path, error);
+    }
+    const other = temporaryPath(randomUUID());
+    return WorkFolder.#openAt(other, users, true).catch((error) => {
+      throw cannotUse(other, error);
+    });
+  }
+
+  static async #openAt(path: string, users: UserRange | null, isTemporary: boolean): Promise<WorkFolder> {
+    // Programs with users of their own must be able to get to their folders, and not to see those of others.
+    const mode = users === null ? 0o700 : 0o711;
+    await mkdir(path, { recursive: true, mode });
+    await mustBeOwn(path);
+    const unlock = lockFolder(path, 'lock.', (holder) => new FolderInUse(holder));
+    const folder = new WorkFolder(path, unlock, isTemporary);
+    for (const each of [path, folder.jobs, folder.cache]) {
+      await mkdir(each, { recursive: true, mode });
+      await chmod(each, mode);
+    }
+    await endLeftovers(path, folder.jobs, users);
+    for (const name of await readdir(folder.jobs)) {
+      await rm(join(folder.jobs, name), { recursive: true, force: true });
+    }
+    return folder;
+  }
+
+  /** The folders of programs. */
+  get jobs(): string {
+    return join(this.path, 'jobs');
+  }
+
+  /** Downloaded binaries. */
+  get cache(): string {
+    return join(this.path, 'cache');
+  }
+
+  /** Writes a file that programs need around them; answers with its path, or null if there is nothing to write. */
+  async keep(name: string, bytes: Buffer | null): Promise<string | null> {
+    if (bytes === null) return null;
+    const path = join(this.path, name);
+    await writeFile(path, bytes, { mode: 0o600 });
+    return path;
+  }
+
+  /** Releases it. */
+  async close(): Promise<void> {
+    if (this.#isTemporary) await rm(this.path, { recursive: true, force: true }).catch(() => undefined);
+    else this.#unlock();
+  }
+}
+
+/** A path that every user can get to, if programs have users of their own: a folder below a private home is none. */
+async function reachable(path: string, users: UserRange | null): Promise<string> {
+  if (users === null || (await isOpen(dirname(path)))) return path;
+  return temporaryPath(nameOf(path));
+}
+
+async function isOpen(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null);
+  // What is made later is made so that it is open.
+  if (found !== null && (found.mode & 0o001) === 0) return false;
+  return dirname(path) === path || isOpen(dirname(path));
+}
+
+function temporaryPath(name: string): string {
+  return join(tmpdir(), `punctual-exec-${process.getuid?.() ?? 0}-${name}`);
+}
+
+function nameOf(path: string): string {
+  return createHash('sha256').update(path).digest('hex').slice(0, 16);
+}
+
+/** In a folder for temporary files, somebody else may have made it before. */
+async function mustBeOwn(path: string): Promise<void> {
+  const { uid } = await lstat(path);
+  if (process.getuid !== undefined && uid !== process.getuid())
+    throw new Error('it belongs to somebody else');
+}
+
+function cannotUse(path: string, error: unknown): PunctualError {
+  const detail = `The folder ${path} for programs cannot be used: ${messageOf(error)}.`;
+  return new PunctualError('CONFIGURATION', detail, { cause: error });
+}

@@ -1,0 +1,77 @@
+import { randomBytes } from 'node:crypto';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { NewKeyView } from '../../src/core/access.js';
+import { announce, push } from '../integration/artifacts/artifact-for-tests.js';
+import { TestNode } from '../node-for-tests.js';
+import { handMadeElf } from '../programs/hand-made-elf.js';
+import { expectAccessible } from './accessibility.js';
+import { Visit } from './visit.js';
+
+let node: TestNode;
+beforeAll(async () => {
+  node = await TestNode.start();
+});
+afterAll(() => node.stop());
+
+const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
+const newElf = () => Buffer.concat([handMadeElf('x64', 0), randomBytes(16)]);
+
+it('artifacts are listed with their versions, say what uses them, and go when nothing does', async () => {
+  const elf = newElf();
+  const old = await push(node, newElf(), { name: 'packer', version: '1.0.0' });
+  const used = await push(node, elf, { name: 'packer', version: '1.1.0' });
+  await push(node, randomBytes(2_000_000), { name: 'fonts', version: '7', runnable: false });
+  await announce(node, newElf(), { name: 'late', version: '1' });
+  await node.get('POST', '/v1/schedules', {
+    body: { name: 'nightly', cron: '0 3 * * *', target: { type: 'exec', artifact: 'packer@1.1.0' } },
+  });
+
+  const visit = await Visit.begin(node, { path: '/artifacts' });
+  const { page } = visit;
+  await row(page, 'packer@1.1.0').getByText('program for x64').waitFor();
+  await row(page, 'fonts@7').getByText('1.9 MiB').waitFor();
+  await row(page, 'late@1').getByText('pending').waitFor();
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'pending' }).click();
+  await expect.poll(() => row(page, 'packer').count()).toBe(0);
+  await page.getByRole('button', { name: 'all' }).click();
+  await page.getByLabel('Name').fill('packer');
+  await page.getByLabel('Name').press('Tab');
+  await expect.poll(() => row(page, 'fonts').count()).toBe(0);
+  expect(await row(page, 'packer').count()).toBe(2);
+
+  await row(page, 'packer@1.1.0').getByRole('link').click();
+  await page.getByRole('heading', { name: 'packer@1.1.0', level: 1 }).waitFor();
+  const uses = page.getByRole('region', { name: 'Who uses it' });
+  await uses.getByRole('link', { name: 'nightly' }).waitFor();
+  await page.getByText(used.sha256).waitFor();
+  await expectAccessible(page);
+  visit.expects(/status of 409/);
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('is named by schedule nightly').first().waitFor();
+  expect((await node.ask('GET', `/v1/artifacts/${used.id}`)).status).toBe(200);
+
+  await page.goto(`${visit.root}/artifacts/${old.id}`);
+  await page.getByText('Nothing names it').waitFor();
+  await page.getByRole('button', { name: 'Copy as a command' }).first().click();
+  expect(await page.locator('.menu:popover-open .menu-item').last().getAttribute('title')).toBe(
+    `punctual artifact delete ${old.id}`,
+  );
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('heading', { name: 'Artifacts', level: 1 }).waitFor();
+  expect((await node.ask('GET', `/v1/artifacts/${old.id}`)).status).toBe(404);
+});
+
+it('artifacts of a tenant are no affair of others, and who may only read deletes none', async () => {
+  await push(node.newTenant(), newElf(), { name: 'theirs', version: '1' });
+  const body = { name: 'looker', scopes: ['read'], tenant: 'default' };
+  const { key } = await node.get<NewKeyView>('POST', '/v1/keys', { body });
+  const { page } = await Visit.begin(node, { key, path: '/artifacts' });
+  await row(page, 'fonts@7').waitFor();
+  expect(await page.getByText('theirs').count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Delete' }).count()).toBe(0);
+});
