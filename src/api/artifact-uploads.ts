@@ -97,8 +97,9 @@ async function receiveWhole(
   pieces: Readable,
   call: Call,
 ): Promise<ArtifactRow> {
+  const { id, tenant } = row;
   let found: Inspected | null = null;
-  await received(node, row.tenant, pieces, call, (arriving) => {
+  await received(node, { tenant, what: id }, pieces, call, (arriving) => {
     const looked = inspectedBytes(arriving, row.size, rulesFor(node, row), (inspected) => {
       found = inspected;
     });
@@ -115,26 +116,27 @@ async function receivePart(
   pieces: Readable,
   call: Call,
 ): Promise<void> {
+  const { id, tenant } = row;
   const { count } = partsOf(row.size)!;
   if (number === undefined || number > count)
     throw invalid([{ pointer: '/part', detail: `must be the number of a part, from 1 to ${count}` }]);
   const part = { number, size: partBytes(row.size, number) };
-  await received(node, row.tenant, pieces, call, (arriving) => {
+  await received(node, { tenant, what: `${id} ${number}` }, pieces, call, (arriving) => {
     const looked =
       number === 1 ? inspectedBytes(arriving, row.size, rulesFor(node, row), () => undefined) : arriving;
-    return node.artifacts.putPart(row.id, part, looked);
+    return node.artifacts.putPart(id, part, looked);
   });
 }
 
 /** Receives bytes while their client sends them; gives up when it stalls or leaves, and when the node stops. */
 export async function received(
   node: NodeContext,
-  tenant: string,
+  { tenant, what }: { readonly tenant: string; readonly what: string },
   pieces: Readable,
   call: Pick<Call, 'wait'>,
   store: (arriving: AsyncIterable<Buffer>) => Promise<void>,
 ): Promise<void> {
-  const end = node.transfers.begin(tenant);
+  const end = node.transfers.receive(tenant, what);
   try {
     await call.wait('bytes', (gone) => store(arrivingBytes(pieces, node.config.uploadStall, gone)));
   } finally {

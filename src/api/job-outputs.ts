@@ -103,7 +103,7 @@ export async function leaveOutput(
   const hash = createHash('sha256');
   let found: Inspected = { kind: 'file', machine: null };
   try {
-    await received(node, tenant, pieces, call, async (arriving) => {
+    await received(node, { tenant, what: `${job} ${output}` }, pieces, call, async (arriving) => {
       const rules = { runnable: false, scripts: true };
       const looked = inspectedBytes(arriving, size, rules, (inspected) => {
         found = inspected;

@@ -176,7 +176,9 @@ function found(tenant: string, [row]: readonly ArtifactRow[]): ArtifactRow | nul
 
 /** Those of the uploads, of whatever tenant, whose artifacts wait for their bytes. */
 export async function findPendingUploads(db: Queryable, uploads: readonly string[]): Promise<string[]> {
-  const rows = await run<{ id: string }>(db, FIND_PENDING, [uploads.filter(isUuid)]);
+  const ids = uploads.filter(isUuid);
+  if (ids.length === 0) return [];
+  const rows = await run<{ id: string }>(db, FIND_PENDING, [ids]);
   return rows.map(({ id }) => id);
 }
 

@@ -269,6 +269,24 @@ describe('nothing is left of an upload', () => {
     });
   });
 
+  it('that comes twice at the same time: the second one is told to wait', async () => {
+    const user = node.newTenant();
+    const bytes = newFile();
+    const before = await filesOf(node);
+    const { body } = await announce(user, bytes, FILE);
+    const address = body.uploadUrl!.replace(node.url, follower.url);
+    const first = new TransformStream<Uint8Array>();
+    const writer = first.writable.getWriter();
+    const sent = send(address, first.readable, { duplex: 'half' });
+    void writer.write(bytes.subarray(0, 10));
+    await expect.poll(async () => (await filesOf(node)).length, { interval: 5 }).toBe(before.length + 1);
+    const second = await send(address, bytes);
+    expect(second.body.code).toBe('TOO_BUSY');
+    await writer.write(bytes.subarray(10));
+    await writer.close();
+    expect((await sent).status).toBe(200);
+  });
+
   it('that comes a second time', async () => {
     const user = node.newTenant();
     const bytes = newFile();
