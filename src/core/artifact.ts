@@ -72,7 +72,7 @@ export interface AnnouncedArtifact extends ArtifactView {
 
 /** Something that names an artifact, and so keeps it. */
 export interface ArtifactUse {
-  readonly kind: 'job' | 'schedule' | 'task' | 'definition' | 'workflow';
+  readonly kind: 'job' | 'schedule' | 'task' | 'definition';
   readonly name: string;
 }
 

@@ -99,7 +99,7 @@ export const ArtifactWithUses = Type.Object(
     usedBy: Type.Array(
       Type.Object(
         {
-          kind: Type.Enum(['job', 'schedule', 'task', 'definition', 'workflow'], { type: 'string' }),
+          kind: Type.Enum(['job', 'schedule', 'task', 'definition'], { type: 'string' }),
           name: Type.String(),
         },
         { title: 'ArtifactUse' },

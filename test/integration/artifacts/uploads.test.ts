@@ -157,6 +157,17 @@ describe('an announcement', () => {
     expect(await filesOf(node)).not.toContain(sha256(old));
   });
 
+  it('of other bytes forgets the parts that have arrived', async () => {
+    const user = node.newTenant();
+    const size = 64 * 1024 ** 2 + 1;
+    const named = { ...FILE, name: 'large', version: '1.0', size };
+    const [old, next] = [newFile(), newFile()];
+    const first = await announce(user, old, named);
+    expect((await send(`${first.body.uploadUrl}&part=5`, Buffer.from('x'))).status).toBe(200);
+    expect((await announce(user, old, named)).body.parts!.arrived).toEqual([5]);
+    expect((await announce(user, next, named)).body.parts!.arrived).toEqual([]);
+  });
+
   it.each([
     ['a name without a version', { name: 'a' }, 422, '/version'],
     ['a version without a name', { version: '1' }, 422, '/name'],
@@ -256,6 +267,24 @@ describe('nothing is left of an upload', () => {
       status: 403,
       body: { code: 'FORBIDDEN' },
     });
+  });
+
+  it('that comes twice at the same time: the second one is told to wait', async () => {
+    const user = node.newTenant();
+    const bytes = newFile();
+    const before = await filesOf(node);
+    const { body } = await announce(user, bytes, FILE);
+    const address = body.uploadUrl!.replace(node.url, follower.url);
+    const first = new TransformStream<Uint8Array>();
+    const writer = first.writable.getWriter();
+    const sent = send(address, first.readable, { duplex: 'half' });
+    void writer.write(bytes.subarray(0, 10));
+    await expect.poll(async () => (await filesOf(node)).length, { interval: 5 }).toBe(before.length + 1);
+    const second = await send(address, bytes);
+    expect(second.body.code).toBe('TOO_BUSY');
+    await writer.write(bytes.subarray(10));
+    await writer.close();
+    expect((await sent).status).toBe(200);
   });
 
   it('that comes a second time', async () => {

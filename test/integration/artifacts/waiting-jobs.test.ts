@@ -238,6 +238,22 @@ describe('what waits for too long', () => {
     clock.advance(70 * 60_000);
     expect((await test.ended(later.id)).error).toMatchObject({ code: 'ARTIFACT_MISSING' });
   });
+
+  it('waits as long after a new time as it would have after the old one', async () => {
+    const clock = new TestClock();
+    const test = await nodeForTest({ clock });
+    await announced(test);
+    const { id } = await test.submit({ target: exec('packer@1.0') });
+    const runAt = new Date(clock.now() + 2 * 3_600_000).toISOString();
+    await test.get('PATCH', `/v1/jobs/${id}`, { body: { runAt } });
+    clock.advance(90 * 60_000);
+    const until = Date.parse(runAt) + 3_600_000;
+    const { figures } = await why(test, id);
+    expect(Date.parse(figures!.until as string)).toBeGreaterThanOrEqual(until - 1_000);
+    expect((await test.job(id)).state).toBe('blocked');
+    clock.advance(95 * 60_000);
+    expect((await test.ended(id)).error).toMatchObject({ code: 'ARTIFACT_MISSING' });
+  });
 });
 
 describe('graphs, batches and schedules', () => {
@@ -294,6 +310,27 @@ describe('graphs, batches and schedules', () => {
     expect(await why(user, jobs.second!.id)).toMatchObject({ gate: 'parents' });
     await by.succeed(first);
     expect((await by.claimOne()).jobId).toBe(jobs.second!.id);
+  });
+
+  it('a step whose artifact never comes fails before its turn, and its workflow with it', async () => {
+    const user = node.newTenant();
+    await announced(user);
+    const never = exec('packer@1.0', { artifactTimeout: '50ms' });
+    const { id, jobs } = await user.get<Workflow>('POST', '/v1/workflows', {
+      body: {
+        name: 'w',
+        onFailure: 'continue',
+        jobs: { a: { task: 'work' }, b: { target: never, after: ['a'] }, c: { task: 'work', after: ['b'] } },
+      },
+    });
+    expect(await user.ended(jobs.b!.id)).toMatchObject({
+      ...{ state: 'failed', error: { code: 'ARTIFACT_MISSING' } },
+    });
+    const by = await worker(user);
+    await by.succeed(await by.claimOne());
+    const workflow = () => user.get<Workflow>('GET', `/v1/workflows/${id}`);
+    await expect.poll(async () => (await workflow()).state, { timeout: 5_000 }).toBe('failed');
+    expect((await workflow()).jobs).toMatchObject({ a: { state: 'succeeded' }, c: { state: 'skipped' } });
   });
 
   it('a step in a workflow on hold goes on with its release', async () => {

@@ -99,7 +99,6 @@ const PATHS: Readonly<Record<ArtifactUse['kind'], (name: string) => string>> = {
   schedule: (name) => `/schedules/${encodeURIComponent(name)}`,
   task: (name) => `/jobs?task=${encodeURIComponent(name)}`,
   definition: (name) => `/workflows?definition=${encodeURIComponent(name)}`,
-  workflow: (id) => `/workflows/${id}`,
 };
 
 function Uses({ uses }: { readonly uses: readonly ArtifactUse[] }) {
