@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Isolation } from '../../../src/core/job.js';
@@ -26,6 +26,8 @@ export const exec: Scenario = {
   defaultSeconds: 10,
   run: async (context: Context): Promise<ScenarioResult> => {
     const folder = await mkdtemp(join(tmpdir(), 'punctual-bench-exec-'));
+    // Programs have users of their own, who must be able to get to them.
+    await chmod(folder, 0o711);
     try {
       return await measure(context, folder);
     } finally {

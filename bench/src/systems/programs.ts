@@ -1,5 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Isolation } from '../../../src/core/job.js';
@@ -47,14 +48,23 @@ export async function runnerRate(
   const { ExecRunner, resolveWorkerOptions, testContext } = await loadExec();
   const runner = new ExecRunner();
   const work = join(folder, `work-${isolation}`);
-  mkdirSync(work, { recursive: true, mode: 0o711 });
+  const bytes = readFileSync(program);
+  const artifact = {
+    id: 'nothing',
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    size: bytes.length,
+  };
+  // Downloaded already.
+  mkdirSync(join(work, 'cache'), { recursive: true, mode: 0o711 });
+  writeFileSync(join(work, 'cache', artifact.sha256), bytes, { mode: 0o755 });
+  const gateway = { artifact: async () => ({ ...artifact, kind: 'elf' }), triesAtOnce: 0 };
   const options = resolveWorkerOptions({
     targets: ['exec'],
     log: false,
-    exec: { folder: work, isolation, allowCommands: true },
+    exec: { folder: work, isolation },
   });
   runner.open({
-    ...{ options, urls: ['http://127.0.0.1:1'], clock: { now: () => Date.now() }, gateway: null as never },
+    ...{ options, urls: ['http://127.0.0.1:1'], clock: { now: () => Date.now() }, gateway: gateway as never },
     session: () => ({ workerId: 'w', shard: 0 }),
     workerTimeoutMs: () => 10_000,
     onWarning: () => undefined,
@@ -66,7 +76,7 @@ export async function runnerRate(
   const loop = async (lane: number) => {
     for (let n = 0; performance.now() < end; n++) {
       const stop = { isTold: false, reason: undefined, listen: () => undefined, execution: undefined };
-      const target = { type: 'exec' as const, command: program };
+      const target = { type: 'exec' as const, artifact: artifact.id };
       const assignment = {
         jobId: `bench-${lane}-${n}`,
         fence: 1,

@@ -76,6 +76,7 @@ describe('what stands around a program', () => {
     expect([tree.kind, isWrapped]).toEqual(['namespace', true]);
     const bare = launch({ ...PROGRAM, user: null }, { ...MACHINE, ownNamespace: WITHOUT });
     expect([bare.argv[0], bare.tree.kind]).toEqual(['/cache/abc', 'group']);
+    expect(bare.execution.notIsolated).toBe('Processes that leave their group may survive: it is not here');
   });
 
   it('is an empty root for a binary, and the machine to read for a command', () => {

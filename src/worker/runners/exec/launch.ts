@@ -66,71 +66,79 @@ function amount(value: string | number): number {
 
 /** How the program is started on this machine; throws if it must be isolated and cannot be. */
 export function launch(program: Launch, machine: Machine): Launched {
-  const { file, args, folder, isolation, limits, user } = program;
-  const { prlimit, bubblewrap } = machine;
-  const report = reportLimits(limits, { hasPrlimit: prlimit !== null, hasUser: user !== null });
+  const { limits, user, isolation } = program;
+  const { prlimit } = machine;
   const bounds = prlimit === null ? [] : boundWords(prlimit, limits, user !== null);
-  const tree: Tree = user === null ? { kind: 'namespace' } : { kind: 'user', uid: user };
-  if (isolation !== 'none' && 'use' in bubblewrap) {
-    const inside = program.needsMachine ? { file, folder } : { file: JOB, folder: WORK };
-    const argv = words([
-      ...bounds,
-      bubblewrap.use,
-      ...bubblewrapWords(program, inside),
-      '--',
-      inside.file,
-      ...args,
-    ]);
-    const execution = { isolation: 'bubblewrap' as const, limits: report };
-    return { argv, tree, isWrapped: true, filter: program.filter, folder: inside.folder, execution };
-  }
-  const { namespaces } = machine;
-  if (isolation !== 'none' && 'use' in namespaces) {
-    const { words: around, setpriv } = namespaces.use;
-    const inside = program.needsMachine ? file : join(folder, TAKEN_PROGRAM);
-    const empty = [...EMPTIED, ...program.hidden].filter((path) => !path.includes(' ')).join(' ');
-    const given = [folder, program.needsMachine ? '' : file, setpriv, empty];
-    const argv = words([...bounds, ...around, ...given, inside, ...args]);
-    const execution = { isolation: 'namespaces' as const, limits: report };
-    return { argv, tree, isWrapped: true, filter: null, folder, execution };
-  }
+  const report = reportLimits(limits, { hasPrlimit: prlimit !== null, hasUser: user !== null });
+  if (isolation === 'none') return bare(program, machine, bounds, report);
+  const apart =
+    inBubblewrap(program, machine, bounds, report) ?? inNamespaces(program, machine, bounds, report);
+  if (apart) return apart;
   if (isolation === 'required') throw notIsolated(machine);
-  const execution = {
-    isolation: 'none' as const,
-    ...(isolation === 'auto' && { notIsolated: whyNot(machine) }),
-    limits: report,
-  };
-  if (user !== null)
-    return {
-      argv: words([...bounds, file, ...args]),
-      tree,
-      isWrapped: false,
-      filter: null,
-      folder,
-      execution,
-    };
-  const { ownNamespace } = machine;
-  if ('use' in ownNamespace) {
-    // The shell is the first process of the namespace: signals that such a one sends to itself are ignored.
-    const init = [...ownNamespace.use, '/bin/sh', '-c', '"$@"; exit $?', 'sh'];
-    return {
-      argv: words([...bounds, ...init, file, ...args]),
-      tree,
-      isWrapped: true,
-      filter: null,
-      folder,
-      execution,
-    };
-  }
-  const group: Tree = { kind: 'group' };
+  return bare(program, machine, bounds, report);
+}
+
+type Start = (
+  program: Launch,
+  machine: Machine,
+  bounds: readonly string[],
+  limits: Execution['limits'],
+) => Launched;
+type MaybeStart = (...given: Parameters<Start>) => Launched | null;
+
+/** An empty root for a binary, and all files of the machine, to read only, for a command. */
+const inBubblewrap: MaybeStart = (program, { bubblewrap }, bounds, limits) => {
+  if ('why' in bubblewrap) return null;
+  const { file, args, folder, needsMachine, filter } = program;
+  const inside = needsMachine ? { file, folder } : { file: JOB, folder: WORK };
+  const around = [...bounds, bubblewrap.use, ...bubblewrapWords(program, inside), '--'];
   return {
-    argv: words([...bounds, file, ...args]),
-    tree: group,
-    isWrapped: false,
-    filter: null,
-    folder,
-    execution,
+    ...{ argv: words([...around, inside.file, ...args]), tree: treeOf(program), isWrapped: true },
+    ...{ filter, folder: inside.folder, execution: { isolation: 'bubblewrap', limits } },
   };
+};
+
+const inNamespaces: MaybeStart = (program, { namespaces }, bounds, limits) => {
+  if ('why' in namespaces) return null;
+  const { file, args, folder, needsMachine, hidden } = program;
+  const { words: around, setpriv } = namespaces.use;
+  const inside = needsMachine ? file : join(folder, TAKEN_PROGRAM);
+  // A blank would end the name of a folder.
+  const empty = [...EMPTIED, ...hidden].filter((path) => !path.includes(' ')).join(' ');
+  const given = [folder, needsMachine ? '' : file, setpriv, empty];
+  return {
+    ...{
+      argv: words([...bounds, ...around, ...given, inside, ...args]),
+      tree: treeOf(program),
+      isWrapped: true,
+    },
+    ...{ filter: null, folder, execution: { isolation: 'namespaces', limits } },
+  };
+};
+
+/** With nothing around it but what is needed to end it as a whole. */
+const bare: Start = (program, machine, bounds, limits) => {
+  const { file, args, folder, user, isolation } = program;
+  const { ownNamespace } = machine;
+  const missing = isolation === 'none' ? [] : [whyNot(machine)];
+  const isFree = user === null && 'why' in ownNamespace;
+  if (isFree) missing.push(`Processes that leave their group may survive: ${ownNamespace.why}`);
+  // The shell is the first process of the namespace: signals that such a one sends to itself are ignored.
+  const isWrapped = user === null && 'use' in ownNamespace;
+  const init = isWrapped ? [...ownNamespace.use, '/bin/sh', '-c', '"$@"; exit $?', 'sh'] : [];
+  return {
+    ...{ argv: words([...bounds, ...init, file, ...args]), isWrapped, filter: null, folder },
+    tree: isFree ? { kind: 'group' } : treeOf(program),
+    execution: {
+      isolation: 'none',
+      ...(missing.length > 0 && { notIsolated: missing.join('. ') }),
+      limits,
+    },
+  };
+};
+
+function treeOf({ user }: Launch): Tree {
+  return user === null ? { kind: 'namespace' } : { kind: 'user', uid: user };
 }
 
 function words(all: readonly string[]): readonly [string, ...string[]] {
