@@ -1,6 +1,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 
 /**
  * A server of objects that takes nothing on trust: it checks signatures, as the documentation of Signature Version 4 describes them, and
@@ -19,6 +20,12 @@ export class S3Server {
   readonly failures: number[] = [];
   /** Whether connections are cut before they are answered. */
   isDown = false;
+  /** Whether objects are sent by half, and then the connection is cut. */
+  isCutting = false;
+  /** How long it takes to answer requests by their methods, in milliseconds. */
+  readonly slow = new Map<string, number>();
+  /** When objects were written, by their keys. */
+  readonly writtenAt = new Map<string, number>();
   readonly bucket = 'bucket';
   readonly accessKeyId = 'AKIDTEST';
   readonly secretAccessKey = 'secret/of+the=test';
@@ -62,6 +69,7 @@ export class S3Server {
     const body = Buffer.concat(pieces);
     // What broke off is never complete, and so never stored.
     if (!request.complete) return;
+    await pause(this.slow.get(request.method!) ?? 0);
     const failure = this.failures.shift();
     if (failure !== undefined) return fail(response, failure, 'SlowDown', 'Please reduce your request rate.');
     const url = new URL(request.url!, 'http://server');
@@ -80,11 +88,12 @@ export class S3Server {
       return;
     }
     if (method === 'GET' && key === '') {
-      this.#list(response, url.searchParams.get('prefix') ?? '');
+      this.#list(response, url.searchParams);
       return;
     }
     if (method === 'PUT') {
       this.objects.set(key, body);
+      this.writtenAt.set(key, Date.now());
       response.end();
       return;
     }
@@ -101,7 +110,10 @@ export class S3Server {
     const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
     const part = range ? object.subarray(Number(range[1]), Number(range[2]) + 1) : object;
     response.writeHead(range ? 206 : 200, { 'content-length': part.length, etag: etagOf(object) });
-    response.end(method === 'HEAD' ? undefined : part);
+    if (method === 'HEAD') response.end();
+    else if (this.isCutting)
+      response.write(part.subarray(0, part.length / 2), () => response.socket?.destroy());
+    else response.end(part);
   }
 
   #join(request: IncomingMessage, response: ServerResponse, key: string, url: URL, body: Buffer): void {
@@ -157,11 +169,16 @@ export class S3Server {
     }
   }
 
-  #list(response: ServerResponse, prefix: string): void {
-    const found = [...this.objects].filter(([key]) => key.startsWith(prefix));
+  #list(response: ServerResponse, query: URLSearchParams): void {
+    const [prefix, after] = [query.get('prefix') ?? '', query.get('start-after') ?? ''];
+    const found = [...this.objects]
+      .filter(([key]) => key.startsWith(prefix) && key > after)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .slice(0, Number(query.get('max-keys')));
     const entries = found.map(
       ([key, bytes]) =>
-        `<Contents><Key>${key.replaceAll('&', '&amp;')}</Key><Size>${bytes.length}</Size></Contents>`,
+        `<Contents><Key>${key.replaceAll('&', '&amp;')}</Key><Size>${bytes.length}</Size>` +
+        `<LastModified>${new Date(this.writtenAt.get(key) ?? 0).toISOString()}</LastModified></Contents>`,
     );
     response.end(`<?xml version="1.0"?><ListBucketResult>${entries.join('')}</ListBucketResult>`);
   }

@@ -29,5 +29,5 @@ export async function removeArtifact(
   });
   if (sha256 === null) throw noArtifact(id);
   await artifacts.abandon(id);
-  await forgetBytes(shard.pool, sha256, () => artifacts.remove(sha256));
+  await forgetBytes(shard.pool, sha256, (signal) => artifacts.remove(sha256, signal));
 }

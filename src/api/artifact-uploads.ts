@@ -61,7 +61,9 @@ export const artifactUploadRoutes: readonly Route[] = [
     run: async ({ node, caller, params: { id }, call }) => {
       const row = await mustFind(node, caller, id);
       if (row.state === 'ready') return viewOfArtifact(row);
-      return viewOfArtifact(await complete(node, node.shardOf(caller.tenant), row, call));
+      const shard = node.shardOf(caller.tenant);
+      const work = () => complete(node, shard, row, call);
+      return viewOfArtifact(await node.transfers.once(id, row.sha256, work));
     },
   }),
 ];
@@ -95,8 +97,9 @@ async function receiveWhole(
   pieces: Readable,
   call: Call,
 ): Promise<ArtifactRow> {
+  const { id, tenant } = row;
   let found: Inspected | null = null;
-  await received(node, row.tenant, pieces, call, (arriving) => {
+  await received(node, { tenant, what: id }, pieces, call, (arriving) => {
     const looked = inspectedBytes(arriving, row.size, rulesFor(node, row), (inspected) => {
       found = inspected;
     });
@@ -113,26 +116,27 @@ async function receivePart(
   pieces: Readable,
   call: Call,
 ): Promise<void> {
+  const { id, tenant } = row;
   const { count } = partsOf(row.size)!;
   if (number === undefined || number > count)
     throw invalid([{ pointer: '/part', detail: `must be the number of a part, from 1 to ${count}` }]);
   const part = { number, size: partBytes(row.size, number) };
-  await received(node, row.tenant, pieces, call, (arriving) => {
+  await received(node, { tenant, what: `${id} ${number}` }, pieces, call, (arriving) => {
     const looked =
       number === 1 ? inspectedBytes(arriving, row.size, rulesFor(node, row), () => undefined) : arriving;
-    return node.artifacts.putPart(row.id, part, looked);
+    return node.artifacts.putPart(id, part, looked);
   });
 }
 
 /** Receives bytes while their client sends them; gives up when it stalls or leaves, and when the node stops. */
 export async function received(
   node: NodeContext,
-  tenant: string,
+  { tenant, what }: { readonly tenant: string; readonly what: string },
   pieces: Readable,
   call: Pick<Call, 'wait'>,
   store: (arriving: AsyncIterable<Buffer>) => Promise<void>,
 ): Promise<void> {
-  const end = node.transfers.begin(tenant);
+  const end = node.transfers.receive(tenant, what);
   try {
     await call.wait('bytes', (gone) => store(arrivingBytes(pieces, node.config.uploadStall, gone)));
   } finally {
@@ -200,9 +204,12 @@ async function complete(node: NodeContext, shard: Shard, row: ArtifactRow, call:
     const found = inspect(await headOf(node, row), size, rulesFor(node, row));
     return await finish(node, shard, row, found, call.author);
   } catch (error) {
+    // Another node may have ended it meanwhile.
+    const now = await findArtifact(shard.pool, tenant, id).catch(() => null);
+    if (now?.state === 'ready' && now.sha256 === sha256) return now;
     // What cannot be run is of no use to this artifact; another one may have the same bytes.
     if (error instanceof PunctualError && error.code === 'ARTIFACT_NOT_RUNNABLE')
-      await forgetBytes(shard.pool, sha256, () => artifacts.remove(sha256));
+      await forgetBytes(shard.pool, sha256, (signal) => artifacts.remove(sha256, signal));
     throw error;
   } finally {
     end();
@@ -237,20 +244,20 @@ async function finish(
     row,
     found,
     shard.clock.now(),
-    async () => {
-      if ((await artifacts.size(sha256)) === null) throw notThere(sha256);
+    async (signal) => {
+      if ((await artifacts.size(sha256, signal)) === null) throw notThere(sha256);
     },
     (db, after) => noteArtifact(db, shard, by, 'artifact.upload', row, after),
   );
   if (ready) {
     shard.currentLeader()?.noteEntry();
-    await shard.tellArrived();
+    await shard.tellArrived(id);
     return ready;
   }
   // Another upload of the same bytes was faster, or the artifact is not what it was.
   const now = await findArtifact(shard.pool, tenant, id);
   if (now?.state === 'ready' && now.sha256 === sha256) return now;
-  await forgetBytes(shard.pool, sha256, () => artifacts.remove(sha256));
+  await forgetBytes(shard.pool, sha256, (signal) => artifacts.remove(sha256, signal));
   throw new PunctualError(
     'UPLOAD_EXPIRED',
     `Artifact ${id} was removed or announced anew meanwhile; nothing was stored.`,

@@ -59,7 +59,7 @@ export const artifactRoutes: readonly Route[] = [
       const { tenant, actor } = caller;
       const shard = node.shardOf(tenant);
       const now = shard.clock.now();
-      const { row, isNew } = await announceArtifact(
+      const { row, isNew, isOther } = await announceArtifact(
         shard.pool,
         {
           ...{ id: uuidv7(now), tenant, name: body.name ?? null, version: body.version ?? null },
@@ -70,6 +70,8 @@ export const artifactRoutes: readonly Route[] = [
         (db, made, before) => noteArtifact(db, shard, call.author, 'artifact.create', before, made),
       );
       shard.currentLeader()?.noteEntry();
+      // Parts of the bytes that were announced before would be taken for parts of these.
+      if (isOther) await node.artifacts.abandon(row.id);
       return new Answer(isNew ? 201 : 200, await announcedView(node, shard, row, call, body.direct ?? false));
     },
   }),

@@ -6,7 +6,7 @@ import { overQuota } from '../core/quotas.js';
 import { ArtifactPage, ArtifactView, OutputPath, OutputQuery } from '../core/schemas/artifact.js';
 import { IdPath, PageQuery } from '../core/schemas/query.js';
 import { LAST_UUID, uuidv7 } from '../core/uuid.js';
-import { type ArtifactRow, findArtifact, forgetBytes, listArtifacts } from '../store/artifacts.js';
+import { type ArtifactRow, findArtifact, forgetBytes, listOutputs } from '../store/artifacts.js';
 import { lookAtOutputs, type OutputsLook, storeOutput } from '../store/job-outputs.js';
 import { received } from './artifact-uploads.js';
 import { viewOfArtifact } from './artifact-view.js';
@@ -60,11 +60,10 @@ export const jobOutputRoutes: readonly Route[] = [
       const { tenant } = caller;
       const shard = node.shardOf(tenant);
       await mustRead(shard, caller, id);
-      const filter = { name: null, version: null, job: id, state: null };
       return writePage<ArtifactRow>(limit, {
         portion: PORTION,
         read: (last, size) =>
-          shard.reads.read(tenant, (db) => listArtifacts(db, tenant, last?.id ?? after, filter, size)),
+          shard.reads.read(tenant, (db) => listOutputs(db, tenant, last?.id ?? after, id, size)),
         write: (row) => JSON.stringify(viewOfArtifact(row)),
         cursor: (row) => row.id,
       });
@@ -104,7 +103,7 @@ export async function leaveOutput(
   const hash = createHash('sha256');
   let found: Inspected = { kind: 'file', machine: null };
   try {
-    await received(node, tenant, pieces, call, async (arriving) => {
+    await received(node, { tenant, what: `${job} ${output}` }, pieces, call, async (arriving) => {
       const rules = { runnable: false, scripts: true };
       const looked = inspectedBytes(arriving, size, rules, (inspected) => {
         found = inspected;
@@ -136,9 +135,9 @@ async function keepOutput(
   mayStay: (look: OutputsLook) => void,
 ): Promise<void> {
   const { sha256 } = kept;
-  const remove = (hash: string) => forgetBytes(shard.pool, hash, () => artifacts.remove(hash));
-  const areThere = async () => {
-    if ((await artifacts.size(sha256)) === null)
+  const remove = (hash: string) => forgetBytes(shard.pool, hash, (signal) => artifacts.remove(hash, signal));
+  const areThere = async (signal: AbortSignal) => {
+    if ((await artifacts.size(sha256, signal)) === null)
       throw new PunctualError(
         'ARTIFACT_STORE_UNAVAILABLE',
         'The bytes were removed at this moment; send them again.',

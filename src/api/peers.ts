@@ -200,7 +200,7 @@ function telling(
 export async function takeHint(
   node: NodeContext,
   shard: number,
-  { jobs, startBefore, workflows, artifacts }: Hint,
+  { jobs, startBefore, workflows, artifacts, arrived }: Hint,
 ): Promise<void> {
   // A node of an older version leaves things out; the look-back reads what it could not tell.
   const complete = jobs.filter(
@@ -209,7 +209,7 @@ export async function takeHint(
   const places = complete.map(({ task: _, workflow: __, ...job }) => ({ ...job, row: null }));
   const leader = node.shards.find(({ id }) => id === shard)?.currentLeader();
   const told = leader?.events.isHeard ? new Map(complete.map((job) => [job.id, job])) : undefined;
-  await leader?.hint(places, startBefore, { told, workflows, artifacts });
+  await leader?.hint(places, startBefore, { told, workflows, artifacts, arrived });
 }
 
 /** Resolves when one of the signals aborts. */

@@ -66,7 +66,7 @@ export interface Shard extends FollowedShard {
   /** How long ago the database answered on the connection of the lease; null while there is none. */
   databaseSilentMs(): number | null;
   /** Tells the leader that an artifact has arrived; if it is not told, it finds out by itself. */
-  tellArrived(): Promise<void>;
+  tellArrived(artifact: string): Promise<void>;
   /** Looks at the lease at once, because another node has given it up. */
   lookAtLease(): void;
 }

@@ -9,6 +9,8 @@ const MOST = 256;
 export class Transfers {
   private readonly room = new TenantRoom(MOST);
   private readonly downloads = new Set<Readable>();
+  private readonly arriving = new Set<string>();
+  private readonly ending = new Map<string, Promise<unknown>>();
 
   /** Takes room for one transfer; answers with what gives it back. */
   begin(tenant: string): () => void {
@@ -21,6 +23,32 @@ export class Transfers {
     return () => {
       if (isOpen) this.room.giveBack(tenant);
       isOpen = false;
+    };
+  }
+
+  /** Ends an upload; whoever asks again while that is under way, because the answer takes long, gets the same answer. */
+  once<T>(upload: string, sha256: string, end: () => Promise<T>): Promise<T> {
+    const key = `${upload} ${sha256}`;
+    const underWay = this.ending.get(key) as Promise<T> | undefined;
+    if (underWay !== undefined) return underWay;
+    const ended = end().finally(() => this.ending.delete(key));
+    this.ending.set(key, ended);
+    return ended;
+  }
+
+  /**
+   * The same for bytes that arrive, which take up room in the store by and by: what was announced once may arrive once at a time.
+   */
+  receive(tenant: string, what: string): () => void {
+    if (this.arriving.has(what)) {
+      const detail = 'The same bytes are being uploaded through this node at the moment.';
+      throw new PunctualError('TOO_BUSY', detail, { retryAfter: 1 });
+    }
+    const end = this.begin(tenant);
+    this.arriving.add(what);
+    return () => {
+      this.arriving.delete(what);
+      end();
     };
   }
 

@@ -36,6 +36,9 @@ export interface DirectRequest {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** Which of these uploads have not ended yet. */
+export type AreNeeded = (uploads: readonly string[]) => Promise<ReadonlySet<string>>;
+
 export interface ArtifactStore {
   /** What people are told about where it is; no secrets. */
   readonly place: string;
@@ -49,11 +52,11 @@ export interface ArtifactStore {
    */
   put(blob: Blob, pieces: AsyncIterable<Buffer>): Promise<void>;
   /** How many bytes are there under a hash; null if none are. */
-  size(sha256: string): Promise<number | null>;
+  size(sha256: string, signal?: AbortSignal): Promise<number | null>;
   /** Reads them, all or a range of them; null if they are not there. */
   open(sha256: string, range?: ByteRange): Promise<Readable | null>;
-  /** Forgets them; no error if they are not there. */
-  remove(sha256: string): Promise<void>;
+  /** Forgets them; no error if they are not there. After the signal, nothing is asked for any more. */
+  remove(sha256: string, signal?: AbortSignal): Promise<void>;
 
   /** Stores one part of an upload, by the id of its artifact; the same number again replaces it. Throws ARTIFACT_SIZE. */
   putPart(upload: string, part: StoredPart, pieces: AsyncIterable<Buffer>): Promise<void>;
@@ -66,8 +69,11 @@ export interface ArtifactStore {
   complete(upload: string, blob: Blob): Promise<void>;
   /** Forgets an upload and its parts; no error if there are none. */
   abandon(upload: string): Promise<void>;
-  /** Removes what broken uploads left and nobody has written to since the moment; the parts of uploads are kept for `abandon`. */
-  sweep(before: number): Promise<void>;
+  /**
+   * Removes what broken uploads left and nobody has written to since the moment: halves of pieces, and the parts of uploads that are
+   * not needed any more, as those are that a crash has kept from being abandoned.
+   */
+  sweep(before: number, areNeeded: AreNeeded): Promise<void>;
 
   /** Ends all connections; what is under way fails. */
   close(): Promise<void>;

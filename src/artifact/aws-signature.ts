@@ -28,6 +28,8 @@ export const NO_PAYLOAD = createHash('sha256').digest('hex');
 
 const ALGORITHM = 'AWS4-HMAC-SHA256';
 const SERVICE = 's3';
+/** An address that says it is valid for longer is refused. */
+const LONGEST_SECONDS = 7 * 86_400;
 
 /** The headers of a request with those that sign it. */
 export function signedHeaders(
@@ -61,7 +63,7 @@ export function signedQuery(
     'X-Amz-Algorithm': ALGORITHM,
     'X-Amz-Credential': `${credentials.accessKeyId}/${scopeOf(credentials, date)}`,
     'X-Amz-Date': date,
-    'X-Amz-Expires': String(Math.max(1, Math.floor(validForMs / 1_000))),
+    'X-Amz-Expires': String(Math.min(Math.max(1, Math.floor(validForMs / 1_000)), LONGEST_SECONDS)),
     'X-Amz-SignedHeaders': headerNames(request),
   };
   const signature = signatureOf(credentials, { ...request, query }, UNSIGNED_PAYLOAD, date);

@@ -115,16 +115,28 @@ describe('a folder of artifacts', () => {
     expect(await files(folder)).toEqual([]);
   });
 
-  it('sweeps what a crash has left, and neither bytes nor parts', async () => {
+  it('sweeps what a crash has left, and neither bytes nor the parts of uploads that go on', async () => {
     const { store, folder } = await newStore();
     await store.put(blobOf(BYTES), inPieces(BYTES));
     await store.putPart('upload-1', { number: 1, size: 10 }, inPieces(BYTES.subarray(0, 10)));
     const [old, young] = ['old', 'young'].map((name) => join(folder, 'incoming', name));
     await writeFile(old!, 'x');
     await writeFile(young!, 'x');
+    for (const [upload, number] of [
+      ['crashed', 2],
+      ['goes-on', 3],
+    ] as const) {
+      await store.putPart(upload, { number, size: 10 }, inPieces(BYTES.subarray(0, 10)));
+      await utimes(join(folder, 'uploads', upload), 1_000, 1_000);
+    }
     await utimes(old!, 1_000, 1_000);
-    await store.sweep(2_000_000);
-    expect((await files(folder)).sort()).toEqual(['part-1', sha256(BYTES), 'young'].sort());
+    const asked: string[] = [];
+    await store.sweep(2_000_000, async (uploads) => {
+      asked.push(...uploads);
+      return new Set(['goes-on']);
+    });
+    expect(asked.sort()).toEqual(['crashed', 'goes-on']);
+    expect((await files(folder)).sort()).toEqual(['part-1', 'part-3', sha256(BYTES), 'young'].sort());
   });
 
   it('says that it cannot be used, and what is wrong', async () => {

@@ -4,10 +4,12 @@ import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs
 import { dirname, join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { messageOf, PunctualError } from '../core/errors.js';
-import type { ArtifactStore, Blob, ByteRange, StoredPart } from './artifact-store.js';
+import type { AreNeeded, ArtifactStore, Blob, ByteRange, StoredPart } from './artifact-store.js';
 import { checkedBytes, sizedBytes } from './checked-bytes.js';
 
 const PART = /^part-(\d{1,5})$/;
+/** Leftovers that are looked at together. */
+const SWEPT_AT_ONCE = 500;
 
 /**
  * Artifacts in a folder that all nodes of the cluster have. Bytes are written beside their place and renamed into it when all
@@ -89,14 +91,27 @@ export class FolderStore implements ArtifactStore {
     await this.guarded(() => rm(this.folderOf(upload), { recursive: true, force: true }));
   }
 
-  async sweep(before: number): Promise<void> {
-    await this.guarded(async () => {
-      for (const name of (await readdir(this.incoming).catch(nullIfMissing)) ?? []) {
-        const path = join(this.incoming, name);
-        const found = await statOf(path);
-        if (found && found.mtimeMs < before) await rm(path, { force: true });
+  async sweep(before: number, areNeeded: AreNeeded): Promise<void> {
+    for await (const names of this.untouched(this.incoming, before)) {
+      for (const name of names) await this.guarded(() => rm(join(this.incoming, name), { force: true }));
+    }
+    for await (const uploads of this.untouched(this.uploads, before)) {
+      const needed = await areNeeded(uploads);
+      for (const upload of uploads) if (!needed.has(upload)) await this.abandon(upload);
+    }
+  }
+
+  /** What is in a folder and was not written to since the moment. */
+  private async *untouched(folder: string, before: number): AsyncGenerator<string[]> {
+    const names = (await this.guarded(() => readdir(folder).catch(nullIfMissing))) ?? [];
+    for (let from = 0; from < names.length; from += SWEPT_AT_ONCE) {
+      const old: string[] = [];
+      for (const name of names.slice(from, from + SWEPT_AT_ONCE)) {
+        const found = await this.guarded(() => statOf(join(folder, name)));
+        if (found && found.mtimeMs < before) old.push(name);
       }
-    });
+      yield old;
+    }
   }
 
   async close(): Promise<void> {}
@@ -110,8 +125,12 @@ export class FolderStore implements ArtifactStore {
   }
 
   private async *readParts(upload: string, parts: readonly StoredPart[]): AsyncGenerator<Buffer> {
-    for (const { number } of parts) {
-      yield* createReadStream(join(this.folderOf(upload), `part-${number}`)) as AsyncIterable<Buffer>;
+    try {
+      for (const { number } of parts) {
+        yield* createReadStream(join(this.folderOf(upload), `part-${number}`)) as AsyncIterable<Buffer>;
+      }
+    } catch (error) {
+      throw this.explained(error);
     }
   }
 

@@ -19,6 +19,17 @@ export interface BucketOptions extends AwsCredentials {
   readonly endpoint: string;
 }
 
+/** Objects of one list. */
+export const LISTED_AT_ONCE = 1_000;
+
+/** An object as a list shows it. */
+export interface StoredObject {
+  readonly key: string;
+  readonly size: number;
+  /** When it was written, by the server's clock. */
+  readonly at: number;
+}
+
 /** One request. */
 interface BucketRequest {
   readonly method: 'GET' | 'PUT' | 'POST' | 'HEAD' | 'DELETE';
@@ -28,6 +39,8 @@ interface BucketRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** The body, which is sent once, and the hash by which the server checks it. */
   readonly body?: { readonly stream: AsyncIterable<Buffer>; readonly hash: string };
+  /** Breaks it off. */
+  readonly signal?: AbortSignal | undefined;
   /** A short body instead, which may be sent again. */
   readonly text?: string;
 }
@@ -89,6 +102,15 @@ export class S3Bucket {
     return answer?.body ?? null;
   }
 
+  /** Bytes of an object, of which an answer that breaks off is a fault of the bucket. */
+  async *explained(bytes: Readable): AsyncGenerator<Buffer> {
+    try {
+      yield* bytes as AsyncIterable<Buffer>;
+    } catch (error) {
+      throw new Unavailable(`broke off: ${messageOf(error)}`, true, error);
+    }
+  }
+
   /** The bytes of an object, with its tag; null if it is not there. */
   async getTagged(key: string): Promise<(TaggedObject & { readonly bytes: Readable }) | null> {
     const answer = await this.find({ method: 'GET', key });
@@ -139,25 +161,27 @@ export class S3Bucket {
   }
 
   /** How many bytes an object has; null if it is not there. */
-  async size(key: string): Promise<number | null> {
-    const answer = await this.find({ method: 'HEAD', key });
+  async size(key: string, signal?: AbortSignal): Promise<number | null> {
+    const answer = await this.find({ method: 'HEAD', key, signal });
     await answer?.body.dump();
     return answer && Number(answer.headers['content-length']);
   }
 
   /** Removes an object; no error if it is not there. */
-  async remove(key: string): Promise<void> {
-    const answer = await this.find({ method: 'DELETE', key });
+  async remove(key: string, signal?: AbortSignal): Promise<void> {
+    const answer = await this.find({ method: 'DELETE', key, signal });
     await answer?.body.dump();
   }
 
-  /** The objects whose keys begin like this, with their sizes; a thousand at most. */
-  async list(prefix: string): Promise<{ readonly key: string; readonly size: number }[]> {
-    const query = { 'list-type': '2', 'max-keys': '1000', prefix };
+  /** The objects whose keys begin like this, in the order of their keys; as many as one list has, behind the given key. */
+  async list(prefix: string, after = ''): Promise<StoredObject[]> {
+    const behind = after === '' ? {} : { 'start-after': after };
+    const query = { 'list-type': '2', 'max-keys': String(LISTED_AT_ONCE), prefix, ...behind };
     const text = await this.askText({ method: 'GET', key: '', query });
     return Array.from(text.matchAll(/<Contents>([\s\S]*?)<\/Contents>/g), ([, entry = '']) => ({
       key: unescaped(tagIn(entry, 'Key')),
       size: Number(tagIn(entry, 'Size')),
+      at: Date.parse(tagIn(entry, 'LastModified')),
     }));
   }
 
@@ -201,14 +225,14 @@ export class S3Bucket {
         return await this.askOnce(request);
       } catch (error) {
         const mayPass = error instanceof Unavailable && error.mayPass;
-        if (!mayPass || request.body || tries === TRIES) throw error;
-        await pause(FIRST_PAUSE_MS * 2 ** (tries - 1));
+        if (!mayPass || request.body || tries === TRIES || request.signal?.aborted) throw error;
+        await pause(FIRST_PAUSE_MS * 2 ** (tries - 1), undefined, { signal: request.signal });
       }
     }
   }
 
   private async askOnce(request: BucketRequest): Promise<Answer> {
-    const { method, key, query = {}, headers = {}, body, text: content } = request;
+    const { method, key, query = {}, headers = {}, body, text: content, signal } = request;
     const path = this.pathOf(key);
     const signed = signedHeaders(
       this.options,
@@ -226,6 +250,7 @@ export class S3Bucket {
         ...{ method, path: encodedPath(path) + (text === '' ? '' : `?${text}`), headers: signed },
         ...(stream && { body: stream as unknown as Readable }),
         ...(content !== undefined && { body: content }),
+        ...(signal && { signal }),
       });
     } catch (error) {
       // What is wrong with the bytes that came is no fault of the bucket.

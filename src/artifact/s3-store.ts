@@ -1,10 +1,23 @@
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { PunctualError } from '../core/errors.js';
-import type { ArtifactStore, Blob, ByteRange, DirectRequest, StoredPart } from './artifact-store.js';
+import type {
+  AreNeeded,
+  ArtifactStore,
+  Blob,
+  ByteRange,
+  DirectRequest,
+  StoredPart,
+} from './artifact-store.js';
 import { UNSIGNED_PAYLOAD } from './aws-signature.js';
 import { checkedBytes, sizedBytes } from './checked-bytes.js';
-import { type BucketOptions, S3Bucket, type TaggedObject } from './s3-bucket.js';
+import {
+  type BucketOptions,
+  LISTED_AT_ONCE,
+  S3Bucket,
+  type StoredObject,
+  type TaggedObject,
+} from './s3-bucket.js';
 
 /** An object may be written by one request only up to this size. */
 export const MOST_BUCKET_BYTES = 5 * 1024 ** 3;
@@ -46,16 +59,16 @@ export class S3Store implements ArtifactStore {
     await this.bucket.put(this.keyOf(blob.sha256), blob.size, { stream, hash: blob.sha256 });
   }
 
-  size(sha256: string): Promise<number | null> {
-    return this.bucket.size(this.keyOf(sha256));
+  size(sha256: string, signal?: AbortSignal): Promise<number | null> {
+    return this.bucket.size(this.keyOf(sha256), signal);
   }
 
   open(sha256: string, range?: ByteRange): Promise<Readable | null> {
     return this.bucket.get(this.keyOf(sha256), range);
   }
 
-  remove(sha256: string): Promise<void> {
-    return this.bucket.remove(this.keyOf(sha256));
+  remove(sha256: string, signal?: AbortSignal): Promise<void> {
+    return this.bucket.remove(this.keyOf(sha256), signal);
   }
 
   async putPart(upload: string, { number, size }: StoredPart, pieces: AsyncIterable<Buffer>): Promise<void> {
@@ -92,9 +105,25 @@ export class S3Store implements ArtifactStore {
     for (const { key } of await this.bucket.list(this.folderOf(upload))) await this.bucket.remove(key);
   }
 
-  /** A request that breaks off leaves nothing in a bucket; what was begun to be joined is there until somebody gives it up. */
-  sweep(before: number): Promise<void> {
-    return this.bucket.giveUpUnfinished(`${this.prefix}blobs/`, before);
+  /**
+   * A request that breaks off leaves nothing in a bucket; but what was begun to be joined is there until somebody gives it up, and the
+   * parts of an upload are objects.
+   */
+  async sweep(before: number, areNeeded: AreNeeded): Promise<void> {
+    await this.bucket.giveUpUnfinished(`${this.prefix}blobs/`, before);
+    const prefix = `${this.prefix}uploads/`;
+    for (let after: string | undefined = prefix; after !== undefined; ) {
+      const objects: StoredObject[] = await this.bucket.list(prefix, after);
+      const writtenAt = new Map<string, number>();
+      for (const { key, at } of objects) {
+        const [upload = ''] = key.slice(prefix.length).split('/');
+        writtenAt.set(upload, Math.max(at, writtenAt.get(upload) ?? 0));
+      }
+      const old = [...writtenAt].filter(([, at]) => at < before).map(([upload]) => upload);
+      const needed = await areNeeded(old);
+      for (const upload of old) if (!needed.has(upload)) await this.abandon(upload);
+      after = objects.length < LISTED_AT_ONCE ? undefined : objects.at(-1)?.key;
+    }
   }
 
   close(): Promise<void> {
@@ -121,7 +150,7 @@ export class S3Store implements ArtifactStore {
         const part = await bucket.getTagged(`${folder}part-${number}`);
         if (part === null) throw new PunctualError('UPLOAD_INCOMPLETE', `Part ${number} has not arrived.`);
         read.push(part);
-        yield* part.bytes as AsyncIterable<Buffer>;
+        yield* bucket.explained(part.bytes);
       }
     }
     for await (const _ of checkedBytes(blob, bytes()));
@@ -138,7 +167,7 @@ export class S3Store implements ArtifactStore {
       const bytes = await this.bucket.get(key);
       if (bytes === null)
         throw new PunctualError('UPLOAD_INCOMPLETE', 'The bytes of the upload have not arrived.');
-      yield* bytes as AsyncIterable<Buffer>;
+      yield* this.bucket.explained(bytes);
     }
   }
 

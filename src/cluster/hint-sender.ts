@@ -21,8 +21,10 @@ export interface Hint {
   readonly startBefore: number | null;
   /** Workflows that were stored; a node of an older version leaves them out, or what they wait for. */
   readonly workflows?: readonly HintedWorkflow[];
-  /** Whether jobs were stored that wait for artifacts, or an artifact has arrived. */
+  /** Whether jobs were stored that wait for artifacts. */
   readonly artifacts?: boolean;
+  /** Artifacts that have arrived. */
+  readonly arrived?: readonly string[];
 }
 
 /** The leader's look-back finds more jobs than this sooner than a call could bring them. */
@@ -38,6 +40,7 @@ export class HintSender {
   private startBefore: number | null = null;
   private workflows: HintedWorkflow[] = [];
   private artifacts = false;
+  private arrived: string[] = [];
   private sending = false;
 
   constructor(
@@ -51,21 +54,29 @@ export class HintSender {
     this.startBefore = earlier(this.startBefore, hint.startBefore);
     if (this.workflows.length < MAX_JOBS) addAll(this.workflows, hint.workflows ?? []);
     if (hint.artifacts) this.artifacts = true;
+    if (this.arrived.length < MAX_JOBS) addAll(this.arrived, hint.arrived ?? []);
     if (!this.sending) void this.flush();
+  }
+
+  private hasNews(): boolean {
+    const told = this.jobs.length + this.workflows.length + this.arrived.length;
+    return told > 0 || this.startBefore !== null || this.artifacts;
   }
 
   private async flush(): Promise<void> {
     this.sending = true;
-    while (this.jobs.length + this.workflows.length > 0 || this.startBefore !== null || this.artifacts) {
-      const { jobs, startBefore, workflows, artifacts } = this;
+    while (this.hasNews()) {
+      const { jobs, startBefore, workflows, artifacts, arrived } = this;
       const hint: Hint = {
         ...{ jobs, startBefore, ...(workflows.length > 0 && { workflows }) },
         ...(artifacts && { artifacts }),
+        ...(arrived.length > 0 && { arrived }),
       };
       this.jobs = [];
       this.workflows = [];
       this.startBefore = null;
       this.artifacts = false;
+      this.arrived = [];
       const url = this.leaderUrl();
       if (url !== null) await this.peers.post(url, '/internal/hints', hint, this.shard);
     }

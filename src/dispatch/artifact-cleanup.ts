@@ -62,7 +62,7 @@ export class ArtifactCleanup {
     }
     await this.whileTermLasts(async () => {
       await store.abandon(id);
-      await forgetBytes(state.pool, sha256, () => store.remove(sha256));
+      await forgetBytes(state.pool, sha256, (signal) => store.remove(sha256, signal));
     });
   }
 

@@ -3,10 +3,12 @@ import { messageOf } from '../core/errors.js';
 import { Loop, logFailure } from '../core/loop.js';
 import {
   type ArtifactWaiter,
+  BEFORE_ALL_AWAITED,
   findArrived,
   findOverdue,
   freeArtifactJobs,
   nextOverdue,
+  walkAwaited,
 } from '../store/awaited-artifacts.js';
 import { Batcher } from '../store/batcher.js';
 import { endWaitingJobs } from '../store/end-waiting-jobs.js';
@@ -19,6 +21,11 @@ const EVERY_MS = 30_000;
 const LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
 /** Jobs that one statement looks for, and the most that one pass may skip. */
 const MAX_CANDIDATES = 1_000;
+/** Artifacts that one pass looks at without having been told of them: some 50 ms of the database's time. */
+const MOST_WALKED = 5_000;
+const WALK_EVERY_MS = 1_000;
+/** Artifacts that it is told of and remembers; the walk finds the others. */
+const MOST_TOLD = 1_000;
 /** When to look again for jobs whose turns others had. */
 const SOON_MS = 50;
 
@@ -41,6 +48,11 @@ export class ArtifactGate {
   private readonly timer: EarliestTimer;
   private readonly batcher = new Batcher<ArtifactWaiter>(LIMITS, (job) => job.bytes);
   private readonly aside: SetAside;
+  /** Artifacts that are said to have arrived. */
+  private told: string[] = [];
+  /** Where the walk over all that are awaited goes on. */
+  private walked = BEFORE_ALL_AWAITED;
+  private walkedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     private readonly state: LeaderState,
@@ -65,17 +77,23 @@ export class ArtifactGate {
     await this.loop.stop();
   }
 
-  wake(): void {
+  /** Looks again, at these artifacts first, because they have arrived. */
+  wake(arrived: readonly string[] = []): void {
+    this.remember(arrived);
     this.loop.wake();
   }
 
-  /** Looks after all jobs that need not wait any more. Answers with when to look again, if others have their turns. */
+  /**
+   * Looks after jobs that need not wait any more: those of artifacts that it was told of, those that it comes across in its walk over
+   * all that are awaited, and those that have waited for too long. Answers with when to look again, if others have their turns.
+   */
   async runOnce(): Promise<number> {
     const { state } = this;
-    const arrived = await this.each(
-      (skipped) => findArrived(state.reads, MAX_CANDIDATES, skipped),
-      (jobs) => this.settle(jobs),
-    );
+    const { told } = this;
+    this.told = [];
+    const arrived = [...new Set([...told, ...(await this.walk(told.length > 0))])];
+    const left = await this.settleThoseOf(arrived);
+    if (left > 0) this.remember(arrived);
     const now = state.clock.now();
     const overdue = await this.each(
       (skipped) => findOverdue(state.reads, MAX_CANDIDATES, skipped, now),
@@ -83,7 +101,29 @@ export class ArtifactGate {
     );
     const next = await nextOverdue(state.reads);
     if (next !== null && next > now) this.timer.arm(next);
-    return arrived + overdue > 0 ? SOON_MS : EVERY_MS;
+    return left + overdue > 0 ? SOON_MS : EVERY_MS;
+  }
+
+  private remember(arrived: readonly string[]): void {
+    this.told.push(...arrived.slice(0, MOST_TOLD - this.told.length));
+  }
+
+  /** The artifacts of the next part of the walk that have arrived. Many uploads are no reason to walk more often. */
+  private async walk(isTold: boolean): Promise<readonly string[]> {
+    const now = performance.now();
+    if (isTold && now - this.walkedAt < WALK_EVERY_MS) return [];
+    this.walkedAt = now;
+    const { arrived, after } = await walkAwaited(this.state.reads, this.walked, MOST_WALKED);
+    this.walked = after ?? BEFORE_ALL_AWAITED;
+    return arrived;
+  }
+
+  private async settleThoseOf(artifacts: readonly string[]): Promise<number> {
+    if (artifacts.length === 0) return 0;
+    return this.each(
+      (skipped) => findArrived(this.state.reads, MAX_CANDIDATES, skipped, artifacts),
+      (jobs) => this.settle(jobs),
+    );
   }
 
   /** Does something with all that a look finds, in batches; answers how many were left because others had their turns. */

@@ -60,8 +60,10 @@ interface Hinted {
   /** For those who listen. */
   readonly told?: ToldOfJobs | undefined;
   readonly workflows?: readonly HintedWorkflow[] | undefined;
-  /** Whether jobs wait for artifacts that did not before, or one has arrived. */
+  /** Whether jobs wait for artifacts that did not before. */
   readonly artifacts?: boolean | undefined;
+  /** Artifacts that have arrived. */
+  readonly arrived?: readonly string[] | undefined;
 }
 
 /** What a dispatcher is made from. */
@@ -333,7 +335,7 @@ export class Dispatcher {
   async hint(
     jobs: readonly Waiting[],
     startBefore: number | null = null,
-    { told, workflows = [], artifacts = false }: Hinted = {},
+    { told, workflows = [], artifacts = false, arrived = [] }: Hinted = {},
   ): Promise<void> {
     const { events } = this.state;
     this.expirer.expect(startBefore);
@@ -342,7 +344,7 @@ export class Dispatcher {
       await this.tellSubmitted(jobs, told);
     }
     if (workflows.some(({ wakes }) => wakes)) this.workflows.wakeSteps();
-    if (artifacts) this.artifactGate.wake();
+    if (artifacts || arrived.length > 0) this.artifactGate.wake(arrived);
     await this.backlogReader.hint(jobs);
   }
 

@@ -241,10 +241,11 @@ export class RunningShard implements Shard {
     this.leadership.look();
   }
 
-  async tellArrived(): Promise<void> {
+  async tellArrived(artifact: string): Promise<void> {
     const leader = this.currentLeader();
-    if (leader) await leader.hint([], null, { artifacts: true });
-    else this.hints?.send({ jobs: [], startBefore: null, artifacts: true });
+    const arrived = [artifact];
+    if (leader) await leader.hint([], null, { arrived });
+    else this.hints?.send({ jobs: [], startBefore: null, arrived });
   }
 
   /** Opens the connections of a leader ahead of time: a node that comes to lead has no time for that. */

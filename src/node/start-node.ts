@@ -30,6 +30,7 @@ import { VERSION } from '../core/version.js';
 import { CertificateFiles, extraCertificates } from '../host/certificate.js';
 import { LoopDelay } from '../host/loop-delay.js';
 import { DASHBOARD_FOLDER, readPageFiles } from '../host/page-files.js';
+import { findPendingUploads } from '../store/artifacts.js';
 import { readClusterState } from '../store/cluster-state.js';
 import { addressOf, listen, mustBePrivate } from './listen.js';
 import { openShard, type RunningShard } from './shard.js';
@@ -160,7 +161,7 @@ async function assemble(
   self.url = addressOf(config, port);
 
   loopDelay.start();
-  const tending = tendStore(artifacts, config, log).start();
+  const tending = tendStore(artifacts, shards, config, log).start();
   certificate?.watch((next) => {
     trust.serve(next);
     (server.server as unknown as TlsServer).setSecureContext(next);
@@ -207,14 +208,23 @@ async function assemble(
 }
 
 /** Tries the store, if the operator has named one, and removes what broken uploads have left, at the start and from time to time. */
-function tendStore(artifacts: ArtifactStore, { artifactStore }: Config, log: Log): Loop {
+function tendStore(
+  artifacts: ArtifactStore,
+  shards: readonly RunningShard[],
+  { artifactStore }: Config,
+  log: Log,
+): Loop {
+  const areNeeded = async (uploads: readonly string[]) => {
+    const pending = await Promise.all(shards.map(({ pool }) => findPendingUploads(pool, uploads)));
+    return new Set(pending.flat());
+  };
   return new Loop({
     name: 'tend artifacts',
     everyMs: SWEEP_EVERY_MS,
     pass: async () => {
       if (artifactStore !== '') await artifacts.probe();
       // The times of files are those of this machine.
-      await artifacts.sweep(Date.now() - SWEPT_AFTER_MS);
+      await artifacts.sweep(Date.now() - SWEPT_AFTER_MS, areNeeded);
     },
     onError: logFailure(log, 'the store of artifacts cannot be used'),
   });

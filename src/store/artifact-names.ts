@@ -117,7 +117,9 @@ function withArtifact(
       'ARTIFACT_NOT_RUNNABLE',
       `Artifact ${text} was uploaded as a file that is not to be run.`,
     );
-  const same = target.artifact === id ? definition : { ...definition, target: { ...target, artifact: id } };
+  // The artifact stands before all that a user has named, because the indexes take the first of that name.
+  const { type, artifact: _, ...rest } = target;
+  const same = { ...definition, target: { type, artifact: id, ...rest } };
   if (state === 'ready') return same;
   const waitMs =
     target.artifactTimeout === undefined ? defaultWaitMs : parseDuration(target.artifactTimeout)!;

@@ -2,7 +2,7 @@ import { type ArtifactUse, artifactNamesIn } from '../core/artifact.js';
 import { type ArtifactRow, findNewest } from './artifacts.js';
 import { type Queryable, run, statement } from './database.js';
 
-/** What names artifacts: live jobs by the id, tasks, schedules and definitions by the id, the name or the version. */
+/** What names artifacts: live jobs by the id; tasks, schedules, definitions and steps that start workflows also by the name. */
 
 /** The artifact that a job names, as the indexes have it: nodes write targets without blanks. */
 const named = (job: string) => `substring(${job}.target::text FROM '"artifact":"([0-9a-f-]{36})"')`;
@@ -16,6 +16,10 @@ const JOBS_OF = statement(
     LIMIT $3`,
 );
 
+/** After the last page, in the order of kinds and names; each kind is read along its index. */
+const AFTER = (kind: string, name: string): string =>
+  `('${kind}' > $2 OR ('${kind}' = $2 AND ${name} > $3)) ORDER BY ${name} LIMIT $4`;
+
 /** Whether an artifact may be named in a text, by its id or its name; nobody can say more without parsing it. */
 const mentions = (json: string) =>
   `strpos(${json}::text, '"artifact"') > 0 AND (strpos(${json}::text, $5) > 0 OR strpos(${json}::text, $6) > 0)`;
@@ -24,15 +28,21 @@ const DEFINITIONS_WITH = statement(
   'definitions-with-artifacts',
   `
     SELECT * FROM (
-      SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
-      WHERE t.tenant = $1 AND ${mentions('t.definition')}
+      (SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
+       WHERE t.tenant = $1 AND ${mentions('t.definition')} AND ${AFTER('task', 't.name')})
       UNION ALL
-      SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
-      WHERE s.tenant = $1 AND s.deleted_at IS NULL AND ${mentions('s.definition')}
+      (SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
+       WHERE s.tenant = $1 AND s.deleted_at IS NULL AND ${mentions('s.definition')}
+         AND ${AFTER('schedule', 's.name')})
       UNION ALL
-      SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
-      WHERE d.tenant = $1 AND d.replaced_at IS NULL AND ${mentions('d.jobs')}) n
-    WHERE (n.kind, n.name) > ($2, $3) ORDER BY n.kind, n.name LIMIT $4`,
+      (SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
+       WHERE d.tenant = $1 AND d.replaced_at IS NULL AND ${mentions('d.jobs')}
+         AND ${AFTER('definition', 'd.name')})
+      UNION ALL
+      (SELECT 'job', p.id::text, p.inner_graph::text FROM punctual.steps p
+       WHERE p.tenant = $1 AND p.inner_graph IS NOT NULL AND p.outcome IS NULL AND ${mentions('p.inner_graph')}
+         AND ${AFTER('job', 'p.id::text')})) n
+    ORDER BY n.kind, n.name LIMIT $4`,
 );
 
 /** Jobs that have not ended and run the artifact. */
@@ -48,7 +58,7 @@ export async function jobsOfArtifact(
 
 /** Something that is defined and may name artifacts, as JSON text. */
 interface NamingText extends Record<string, unknown> {
-  readonly kind: 'task' | 'schedule' | 'definition';
+  readonly kind: ArtifactUse['kind'];
   readonly name: string;
   readonly text: string;
 }

@@ -1,7 +1,9 @@
 import type { ArtifactKind } from '../core/artifact.js';
 import { PunctualError } from '../core/errors.js';
 import { overQuota } from '../core/quotas.js';
+import { isUuid } from '../core/uuid.js';
 import { assertTenant } from './assert-tenant.js';
+import { withBytesLocked } from './bytes-lock.js';
 import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
 import { type Portion, type PortionSize, portionOf, readPortion } from './portion.js';
 
@@ -34,8 +36,7 @@ export interface ArtifactRow extends Record<string, unknown> {
 const COLUMNS = `a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
       a.created_by, a.ready_at, a.expires_at, a.job, a.output`;
 
-/** By the tenant's name, or by the hash of bytes. */
-const LOCK = statement(
+const LOCK_TENANT = statement(
   'lock-artifacts',
   `SELECT pg_advisory_xact_lock(hashtextextended('punctual artifacts ' || $1, 0))`,
 );
@@ -65,6 +66,11 @@ const FIND_UNNAMED = statement(
     WHERE a.sha256 = $2 AND a.tenant = $1 AND a.name IS NULL AND a.job IS NULL AND a.state <> 'gone' AND a.size = $3::bigint
       AND a.runnable = $4::boolean
     ORDER BY a.id LIMIT 1`,
+);
+
+const FIND_PENDING = statement(
+  'find-pending-uploads',
+  `SELECT a.id FROM punctual.artifacts a WHERE a.id = ANY ($1::uuid[]) AND a.state = 'pending'`,
 );
 
 const SUM_BYTES = statement(
@@ -131,6 +137,18 @@ const LIST = statement(
   ),
 );
 
+/** What one job left, by the index of outputs. */
+const LIST_OUTPUTS = statement(
+  'list-job-outputs',
+  portionOf(
+    `SELECT ${COLUMNS}, 512 AS bytes FROM punctual.artifacts a
+    WHERE a.job = $3::uuid AND a.tenant = $1 AND a.id < $2::uuid AND a.state <> 'gone'
+    ORDER BY a.id DESC LIMIT $4::int + 1`,
+    'id DESC',
+    { rows: '$4', bytes: '$5' },
+  ),
+);
+
 /** The artifact, or null when the tenant has none of that id. */
 export async function findArtifact(db: Queryable, tenant: string, id: string): Promise<ArtifactRow | null> {
   return found(tenant, await run<ArtifactRow>(db, FIND, [tenant, id]));
@@ -156,6 +174,14 @@ function found(tenant: string, [row]: readonly ArtifactRow[]): ArtifactRow | nul
   return row ?? null;
 }
 
+/** Those of the uploads, of whatever tenant, whose artifacts wait for their bytes. */
+export async function findPendingUploads(db: Queryable, uploads: readonly string[]): Promise<string[]> {
+  const ids = uploads.filter(isUuid);
+  if (ids.length === 0) return [];
+  const rows = await run<{ id: string }>(db, FIND_PENDING, [ids]);
+  return rows.map(({ id }) => id);
+}
+
 /** Which artifacts to list; null is any. */
 export interface ArtifactFilter {
   readonly name: string | null;
@@ -173,6 +199,17 @@ export function listArtifacts(
   { rows, bytes }: PortionSize,
 ): Promise<Portion<ArtifactRow>> {
   return readPortion<ArtifactRow>(db, LIST, [tenant, before, name, version, job, state, rows, bytes]);
+}
+
+/** What a job has left, with ids below `before`, newest first. */
+export function listOutputs(
+  db: Queryable,
+  tenant: string,
+  before: string,
+  job: string,
+  { rows, bytes }: PortionSize,
+): Promise<Portion<ArtifactRow>> {
+  return readPortion<ArtifactRow>(db, LIST_OUTPUTS, [tenant, before, job, rows, bytes]);
 }
 
 /** What is announced. */
@@ -197,6 +234,13 @@ export interface Announced {
   readonly row: ArtifactRow;
   /** Whether anything was written. */
   readonly isNew: boolean;
+  /** Whether other bytes were announced before; parts of those may have arrived. */
+  readonly isOther: boolean;
+}
+
+/** Until the end of the transaction, nobody else adds artifacts of the tenant where its quota counts. */
+export async function lockArtifacts(db: Queryable, tenant: string): Promise<void> {
+  await run(db, LOCK_TENANT, [tenant]);
 }
 
 /** Announces an artifact; `also` is done in the same transaction if it is a new one, or one that was announced with other bytes. Throws ARTIFACT_EXISTS or QUOTA_EXCEEDED. */
@@ -207,10 +251,11 @@ export function announceArtifact(
 ): Promise<Announced> {
   const { id, tenant, name, version, sha256, size, runnable, createdBy, now, expiresAt } = artifact;
   return inTransaction(pool, async (db) => {
-    await run(db, LOCK, [tenant]);
+    await lockArtifacts(db, tenant);
     const before = await findAnnounced(db, artifact);
     if (before?.state === 'ready') {
-      if (before.sha256 === sha256 && before.runnable === runnable) return { row: before, isNew: false };
+      if (before.sha256 === sha256 && before.runnable === runnable)
+        return { row: before, isNew: false, isOther: false };
       const what = before.sha256 === sha256 ? 'with another `runnable`' : 'with other bytes';
       const detail = `${name}@${version} was uploaded already, ${what}; versions never change.`;
       throw new PunctualError('ARTIFACT_EXISTS', detail);
@@ -223,12 +268,12 @@ export function announceArtifact(
       if (!row) throw new PunctualError('UPLOAD_DONE', `${before.id} was uploaded at this moment.`);
       const isSame = before.sha256 === sha256 && before.size === size && before.runnable === runnable;
       if (!isSame) await also(db, row, before);
-      return { row, isNew: false };
+      return { row, isNew: false, isOther: before.sha256 !== sha256 };
     }
     const values = [id, tenant, name, version, sha256, size, runnable, now, createdBy, expiresAt];
     const [row] = await run<ArtifactRow>(db, ADD, values);
     await also(db, row!, null);
-    return { row: row!, isNew: true };
+    return { row: row!, isNew: true, isOther: false };
   });
 }
 
@@ -268,12 +313,11 @@ export function makeReady(
   { tenant, id, sha256 }: Pick<ArtifactRow, 'tenant' | 'id' | 'sha256'>,
   { kind, machine }: CheckedKind,
   now: number,
-  areThere: () => Promise<void>,
+  areThere: (signal: AbortSignal) => Promise<void>,
   also: (db: Queryable, row: ArtifactRow) => Promise<void>,
 ): Promise<ArtifactRow | null> {
-  return inTransaction(pool, async (db) => {
-    await run(db, LOCK, [sha256]);
-    await areThere();
+  return withBytesLocked(pool, sha256, async (db, askStore) => {
+    await askStore(areThere);
     const [row] = await run<ArtifactRow>(db, MAKE_READY, [tenant, id, sha256, now, kind, machine]);
     if (row) await also(db, row);
     return row ?? null;
@@ -287,11 +331,14 @@ export async function makeGone(db: Queryable, tenant: string, id: string): Promi
 }
 
 /** Removes bytes unless an artifact has them, and then the rows of artifacts that are gone and had them. */
-export function forgetBytes(pool: Pool, sha256: string, remove: () => Promise<void>): Promise<void> {
-  return inTransaction(pool, async (db) => {
-    await run(db, LOCK, [sha256]);
+export function forgetBytes(
+  pool: Pool,
+  sha256: string,
+  remove: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  return withBytesLocked(pool, sha256, async (db, askStore) => {
     const [needed] = await run(db, IS_NEEDED, [sha256]);
-    if (!needed) await remove();
+    if (!needed) await askStore(remove);
     await run(db, DELETE_GONE, [sha256]);
   });
 }

@@ -8,25 +8,36 @@ import { leaderStatement, runAsLeader, type TermKey, WHILE_TERM_LASTS } from './
  * the leader frees the jobs. What is to be done can always be told from the tables, so a new leader goes on where the last one was.
  */
 
-/** Every artifact that jobs wait for, one look at the index for each, however many jobs wait for it. */
-const AWAITED = `
-      WITH RECURSIVE awaited AS (
-        (SELECT l.artifact FROM punctual.later l WHERE l.artifact IS NOT NULL ORDER BY l.artifact LIMIT 1)
-        UNION ALL
-        SELECT (SELECT l.artifact FROM punctual.later l WHERE l.artifact > w.artifact ORDER BY l.artifact LIMIT 1)
-        FROM awaited w WHERE w.artifact IS NOT NULL
-      )`;
-
-/** The jobs of those that are not awaited any more: they are ready, or gone. */
-const FIND_ARRIVED = statement(
-  'find-arrived-artifacts',
-  `${AWAITED}
-    SELECT l.id, l.batch, a.state = 'ready' AS "isReady", ${rowBytes('l', 'later')} AS bytes
+/**
+ * Artifacts that jobs wait for, in the order of their ids: one look at the index for each, however many jobs wait for it. Of a
+ * million that are never uploaded, a walk sees a part; the next one goes on behind it.
+ */
+const WALK_AWAITED = statement(
+  'walk-awaited-artifacts',
+  `
+    WITH RECURSIVE awaited AS (
+      (SELECT l.artifact, 1 AS n FROM punctual.later l WHERE l.artifact > $1::uuid ORDER BY l.artifact LIMIT 1)
+      UNION ALL
+      SELECT (SELECT l.artifact FROM punctual.later l WHERE l.artifact > w.artifact ORDER BY l.artifact LIMIT 1), w.n + 1
+      FROM awaited w WHERE w.artifact IS NOT NULL AND w.n < $2::int
+    )
+    SELECT string_agg(w.artifact::text, ',') FILTER (WHERE a.state IS DISTINCT FROM 'pending') AS arrived,
+      max(w.artifact::text) FILTER (WHERE w.n = $2::int) AS "after"
     FROM awaited w
     LEFT JOIN LATERAL (SELECT a.state FROM punctual.artifacts a WHERE a.id = w.artifact LIMIT 1) a ON true
+    WHERE w.artifact IS NOT NULL`,
+);
+
+/** The jobs of those that need not be awaited any more: they are ready, or gone. */
+const FIND_ARRIVED = statement(
+  'find-arrived-artifacts',
+  `
+    SELECT l.id, l.batch, a.state IS NOT DISTINCT FROM 'ready' AS "isReady", ${rowBytes('l', 'later')} AS bytes
+    FROM unnest($3::uuid[]) u(id)
+    LEFT JOIN LATERAL (SELECT a.state FROM punctual.artifacts a WHERE a.id = u.id LIMIT 1) a ON true
     CROSS JOIN LATERAL (
-      SELECT l.* FROM punctual.later l WHERE l.artifact = w.artifact AND l.id <> ALL ($2::uuid[]) ORDER BY l.id LIMIT $1) l
-    WHERE w.artifact IS NOT NULL AND a.state IS DISTINCT FROM 'pending'
+      SELECT l.* FROM punctual.later l WHERE l.artifact = u.id AND l.id <> ALL ($2::uuid[]) ORDER BY l.id LIMIT $1) l
+    WHERE a.state IS DISTINCT FROM 'pending'
     LIMIT $1`,
 );
 
@@ -82,13 +93,32 @@ export interface ArtifactWaiter extends Record<string, unknown> {
   readonly bytes: number;
 }
 
-/** Jobs whose artifact is ready or gone, up to `limit`, without the skipped ones. */
+/** Before every artifact. */
+export const BEFORE_ALL_AWAITED = '00000000-0000-0000-0000-000000000000';
+
+/** What a walk has seen. */
+export interface AwaitedWalk {
+  /** Artifacts that are ready or gone, and have jobs that wait. */
+  readonly arrived: readonly string[];
+  /** The last one that it looked at; null if there are no more. */
+  readonly after: string | null;
+}
+
+/** Looks at so many of the artifacts that jobs wait for, behind the given one. */
+export async function walkAwaited(db: Queryable, after: string, most: number): Promise<AwaitedWalk> {
+  type Row = { readonly arrived: string | null; readonly after: string | null };
+  const [row] = await run<Row>(db, WALK_AWAITED, [after, most]);
+  return { arrived: row?.arrived ? row.arrived.split(',') : [], after: row?.after ?? null };
+}
+
+/** Jobs of those of the artifacts that are ready or gone, up to `limit`, without the skipped ones. */
 export function findArrived(
   db: Queryable,
   limit: number,
   skipped: readonly string[],
+  artifacts: readonly string[],
 ): Promise<ArtifactWaiter[]> {
-  return run(db, FIND_ARRIVED, [limit, skipped]);
+  return run(db, FIND_ARRIVED, [limit, skipped, artifacts]);
 }
 
 /** Jobs that have waited for their artifact for too long, up to `limit`, without the skipped ones. */

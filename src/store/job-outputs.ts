@@ -1,5 +1,6 @@
-import type { CheckedKind } from './artifacts.js';
-import { inTransaction, type Pool, type Queryable, run, statement } from './database.js';
+import { type CheckedKind, lockArtifacts } from './artifacts.js';
+import { withBytesLocked } from './bytes-lock.js';
+import { type Pool, type Queryable, run, statement } from './database.js';
 
 /**
  * What attempts left in their folders `output`. Only an attempt that is claimed can leave something. The claim is read and not
@@ -9,12 +10,6 @@ import { inTransaction, type Pool, type Queryable, run, statement } from './data
 const LOCK = statement(
   'lock-job-outputs',
   `SELECT pg_advisory_xact_lock(hashtextextended('punctual outputs ' || $1, 0))`,
-);
-
-/** The same lock as that of whoever removes bytes. */
-const LOCK_BYTES = statement(
-  'lock-output-bytes',
-  `SELECT pg_advisory_xact_lock(hashtextextended('punctual artifacts ' || $1, 0))`,
 );
 
 /** Whether the attempt runs, and what its job has left besides the output of this name. */
@@ -92,13 +87,13 @@ export function storeOutput(
   made: NewOutput,
   sumsTenant: boolean,
   mayStay: (look: OutputsLook) => void,
-  areThere: () => Promise<void>,
+  areThere: (signal: AbortSignal) => Promise<void>,
 ): Promise<string | null> {
   const { id, tenant, job, fence, output, sha256, size, kind, machine, createdBy, now } = made;
-  return inTransaction(pool, async (db) => {
+  return withBytesLocked(pool, sha256, async (db, askStore) => {
+    await askStore(areThere);
     await run(db, LOCK, [job]);
-    await run(db, LOCK_BYTES, [sha256]);
-    await areThere();
+    if (sumsTenant) await lockArtifacts(db, tenant);
     mayStay(await lookAtOutputs(db, made, sumsTenant));
     const [replaced] = await run<{ sha256: string }>(db, REPLACE, [tenant, job, output]);
     const values = [id, tenant, sha256, size, kind, machine, now, createdBy, job, fence, output];

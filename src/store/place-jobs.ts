@@ -53,6 +53,8 @@ const CHANGE_LATER = auditedStatement(
   `answer AS (
     UPDATE punctual.later l SET
       run_at = coalesce(u.run_at, l.run_at),
+      -- A job waits for its artifact as long after it is due as before.
+      artifact_by = l.artifact_by + coalesce(u.run_at - l.run_at, 0),
       rank = coalesce(u.rank, l.rank),
       payload = coalesce(u.payload, l.payload),
       size_kib = coalesce(${newSize('u.payload', 'l.target')}, l.size_kib),

@@ -119,8 +119,19 @@ describe('a bucket', () => {
     const parts = new Map<number, Buffer>();
     server.uploads.set('old', { key: 'some/prefix/blobs/a', parts, begunAt: 1_000 });
     server.uploads.set('young', { key: 'some/prefix/blobs/b', parts, begunAt: Date.now() });
-    await store.sweep(Date.now() - 60_000);
+    await store.sweep(Date.now() - 60_000, async () => new Set());
     expect([...server.uploads.keys()]).toEqual(['young']);
+  });
+
+  it('forgets what was written to uploads that nobody needs any more', async () => {
+    const store = storeAt();
+    const bytes = randomBytes(10);
+    for (const upload of ['crashed', 'goes-on', 'young'])
+      await store.putPart(upload, { number: 1, size: 10 }, pieces(bytes));
+    for (const upload of ['crashed', 'goes-on'])
+      server.writtenAt.set(`some/prefix/uploads/${upload}/part-1`, 1_000);
+    await store.sweep(2_000, async () => new Set(['goes-on']));
+    expect(keys()).toEqual(['goes-on', 'young'].map((upload) => `some/prefix/uploads/${upload}/part-1`));
   });
 
   it('is asked again while it is busy, and says clearly what is wrong with it', async () => {
@@ -213,6 +224,38 @@ describe('a node with a bucket', () => {
     expect((await put(elf)).status).toBe(200);
     expect(await complete()).toMatchObject({ status: 200, body: { state: 'ready', kind: 'elf' } });
     expect(keys()).toHaveLength(1);
+  });
+
+  it('makes artifacts ready and removes them while the bucket is slower than a transaction may be idle', async () => {
+    // A transaction that waits for nothing is ended after four fifths of this.
+    const node = await nodeForTest({ settings: { ...server.settings(), leaseTtl: '2s' } });
+    server.slow.set('HEAD', 2_500).set('DELETE', 2_500);
+    const view = await push(node, newElf());
+    expect(view.state).toBe('ready');
+    expect((await node.ask('DELETE', `/v1/artifacts/${view.id}`)).status).toBe(204);
+    expect(keys()).toEqual([]);
+  }, 20_000);
+
+  it('answers both who end the same upload at the same time', async () => {
+    const node = await nodeForTest({ settings: server.settings() });
+    const elf = newElf();
+    const { body } = await announce(node, elf, { direct: true });
+    expect((await fetch(body.uploadUrl!, { method: 'PUT', body: elf })).status).toBe(200);
+    const complete = () => node.ask('POST', `/v1/artifacts/${body.id}/complete`);
+    const answers = await Promise.all([complete(), complete(), complete()]);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  });
+
+  it('says that the bucket is at fault if it sends a part of what it has', async () => {
+    const node = await nodeForTest({ settings: server.settings() });
+    const elf = newElf();
+    const { body } = await announce(node, elf, { direct: true });
+    expect((await fetch(body.uploadUrl!, { method: 'PUT', body: elf })).status).toBe(200);
+    const complete = () => node.ask('POST', `/v1/artifacts/${body.id}/complete`);
+    server.isCutting = true;
+    expect(await complete()).toMatchObject({ status: 503, body: { code: 'ARTIFACT_STORE_UNAVAILABLE' } });
+    server.isCutting = false;
+    expect(await complete()).toMatchObject({ status: 200, body: { state: 'ready' } });
   });
 
   it('says that the bucket is down, and goes on when it is back', async () => {

@@ -157,6 +157,17 @@ describe('an announcement', () => {
     expect(await filesOf(node)).not.toContain(sha256(old));
   });
 
+  it('of other bytes forgets the parts that have arrived', async () => {
+    const user = node.newTenant();
+    const size = 64 * 1024 ** 2 + 1;
+    const named = { ...FILE, name: 'large', version: '1.0', size };
+    const [old, next] = [newFile(), newFile()];
+    const first = await announce(user, old, named);
+    expect((await send(`${first.body.uploadUrl}&part=5`, Buffer.from('x'))).status).toBe(200);
+    expect((await announce(user, old, named)).body.parts!.arrived).toEqual([5]);
+    expect((await announce(user, next, named)).body.parts!.arrived).toEqual([]);
+  });
+
   it.each([
     ['a name without a version', { name: 'a' }, 422, '/version'],
     ['a version without a name', { version: '1' }, 422, '/name'],
@@ -258,6 +269,24 @@ describe('nothing is left of an upload', () => {
     });
   });
 
+  it('that comes twice at the same time: the second one is told to wait', async () => {
+    const user = node.newTenant();
+    const bytes = newFile();
+    const before = await filesOf(node);
+    const { body } = await announce(user, bytes, FILE);
+    const address = body.uploadUrl!.replace(node.url, follower.url);
+    const first = new TransformStream<Uint8Array>();
+    const writer = first.writable.getWriter();
+    const sent = send(address, first.readable, { duplex: 'half' });
+    void writer.write(bytes.subarray(0, 10));
+    await expect.poll(async () => (await filesOf(node)).length, { interval: 5 }).toBe(before.length + 1);
+    const second = await send(address, bytes);
+    expect(second.body.code).toBe('TOO_BUSY');
+    await writer.write(bytes.subarray(10));
+    await writer.close();
+    expect((await sent).status).toBe(200);
+  });
+
   it('that comes a second time', async () => {
     const user = node.newTenant();
     const bytes = newFile();
@@ -345,4 +374,36 @@ it('a tenant reaches no artifact of another, and the same bytes are there once',
   expect(await copies()).toHaveLength(1);
   await two.get('DELETE', `/v1/artifacts/${announced.body.id}`);
   expect(await copies()).toHaveLength(0);
+});
+
+it('a node that stops breaks off downloads that nobody takes, and uploads that go on for ever', async () => {
+  const stopping = await TestNode.start({ database });
+  const user = stopping.newTenant();
+  const { id } = await push(user, Buffer.alloc(40_000_000, 3), FILE);
+  const { body } = await announce(user, newFile(1_000_000), FILE);
+  const download = await fetch(`${stopping.url}/v1/artifacts/${id}/content`, {
+    headers: { authorization: `Bearer ${stopping.apiKey}`, 'punctual-tenant': user.tenant },
+  });
+  expect(download.status).toBe(200);
+  let begin: () => void = () => undefined;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  async function* endless() {
+    yield newFile(1_000);
+    begin();
+    await new Promise(() => undefined);
+  }
+  const upload = fetch(body.uploadUrl!, {
+    ...{ method: 'PUT', body: endless() as never, duplex: 'half' },
+  } as RequestInit).then(
+    ({ status }) => status,
+    () => 'broken',
+  );
+  await begun;
+  const before = performance.now();
+  await stopping.stop();
+  expect(performance.now() - before).toBeLessThan(10_000);
+  await expect(download.arrayBuffer()).rejects.toThrow();
+  expect([503, 'broken']).toContain(await upload);
 });

@@ -238,6 +238,22 @@ describe('what waits for too long', () => {
     clock.advance(70 * 60_000);
     expect((await test.ended(later.id)).error).toMatchObject({ code: 'ARTIFACT_MISSING' });
   });
+
+  it('waits as long after a new time as it would have after the old one', async () => {
+    const clock = new TestClock();
+    const test = await nodeForTest({ clock });
+    await announced(test);
+    const { id } = await test.submit({ target: exec('packer@1.0') });
+    const runAt = new Date(clock.now() + 2 * 3_600_000).toISOString();
+    await test.get('PATCH', `/v1/jobs/${id}`, { body: { runAt } });
+    clock.advance(90 * 60_000);
+    const until = Date.parse(runAt) + 3_600_000;
+    const { figures } = await why(test, id);
+    expect(Date.parse(figures!.until as string)).toBeGreaterThanOrEqual(until - 1_000);
+    expect((await test.job(id)).state).toBe('blocked');
+    clock.advance(95 * 60_000);
+    expect((await test.ended(id)).error).toMatchObject({ code: 'ARTIFACT_MISSING' });
+  });
 });
 
 describe('graphs, batches and schedules', () => {

@@ -13,13 +13,20 @@ import {
 import { findKeys, listKeys, useKeys } from '../../../src/store/api-keys.js';
 import { resolveArtifacts } from '../../../src/store/artifact-names.js';
 import { jobsOfArtifact } from '../../../src/store/artifact-uses.js';
-import { findArtifact, findNewest, findVersion, listArtifacts } from '../../../src/store/artifacts.js';
+import {
+  findArtifact,
+  findNewest,
+  findVersion,
+  listArtifacts,
+  listOutputs,
+} from '../../../src/store/artifacts.js';
 import { listChain, listNewest } from '../../../src/store/audit.js';
 import {
   findArrived,
   findOverdue,
   freeArtifactJobs,
   nextOverdue,
+  walkAwaited,
 } from '../../../src/store/awaited-artifacts.js';
 import { readRuns, takePassedOver } from '../../../src/store/backfill.js';
 import {
@@ -393,8 +400,9 @@ const HOT: Readonly<Record<string, Run>> = {
   'unlimit-origin': (db) => unlimitOrigin(db, TERM, TENANT, 'https://example.com'),
   'resolve-artifacts': (db) =>
     resolveArtifacts(db, [{ tenant: TENANT, definition: RUNS_PROGRAM }], 0, 0).catch(() => undefined),
+  'walk-awaited-artifacts': (db) => walkAwaited(db, ID, 10),
   'jobs-of-artifact': (db) => jobsOfArtifact(db, TENANT, ID, 10),
-  'find-arrived-artifacts': (db) => findArrived(db, 10, [ID]),
+  'find-arrived-artifacts': (db) => findArrived(db, 10, [ID], [ID]),
   'find-overdue-artifacts': (db) => findOverdue(db, 10, [ID], 0),
   'next-overdue-artifact': (db) => nextOverdue(db),
   'free-artifact-jobs': (db) => freeArtifactJobs(db, TERM, [ID], 0, 0),
@@ -650,6 +658,7 @@ const WALLED: Readonly<Record<string, Run>> = {
   'read-step-ids': (db) => readStepIds(db, TENANT, ID),
   'find-artifact': (db) => findArtifact(db, TENANT, ID),
   'list-artifacts': (db) => listArtifacts(db, TENANT, ID, NO_FILTER, PORTION),
+  'list-job-outputs': (db) => listOutputs(db, TENANT, ID, ID, PORTION),
   'list-secrets': (db) => listSecrets(db, TENANT, '', PORTION),
   'list-signing-secrets': (db) => listSigningSecrets(db, TENANT, 0),
   'list-tasks': (db) => listTasks(db, TENANT, '', PORTION),
