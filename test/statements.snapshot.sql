@@ -556,6 +556,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET
     run_at = coalesce(u.run_at, l.run_at),
+    -- A job waits for its artifact as long after it is due as before.
+    artifact_by = l.artifact_by + coalesce(u.run_at - l.run_at, 0),
     rank = coalesce(u.rank, l.rank),
     payload = coalesce(u.payload, l.payload),
     size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
@@ -573,6 +575,8 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), answer AS (
   UPDATE punctual.later l SET
     run_at = coalesce(u.run_at, l.run_at),
+    -- A job waits for its artifact as long after it is due as before.
+    artifact_by = l.artifact_by + coalesce(u.run_at - l.run_at, 0),
     rank = coalesce(u.rank, l.rank),
     payload = coalesce(u.payload, l.payload),
     size_kib = coalesce((octet_length((u.payload)::text) + coalesce(octet_length(l.target::text), 0)) >> 10,
@@ -850,18 +854,21 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now;
 
 -- definitions-with-artifacts
 SELECT * FROM (
-  SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
-  WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0 AND (strpos(t.definition::text, $5) > 0 OR
-    strpos(t.definition::text, $6) > 0)
+  (SELECT 'task' AS kind, t.name, t.definition::text AS text FROM punctual.tasks t
+   WHERE t.tenant = $1 AND strpos(t.definition::text, '"artifact"') > 0 AND (strpos(t.definition::text, $5) > 0 OR
+     strpos(t.definition::text, $6) > 0) AND ('task' > $2 OR ('task' = $2 AND t.name > $3)) ORDER BY t.name LIMIT
+     $4)
   UNION ALL
-  SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
-  WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0 AND
-    (strpos(s.definition::text, $5) > 0 OR strpos(s.definition::text, $6) > 0)
+  (SELECT 'schedule', s.name, s.definition::text FROM punctual.schedules s
+   WHERE s.tenant = $1 AND s.deleted_at IS NULL AND strpos(s.definition::text, '"artifact"') > 0 AND
+     (strpos(s.definition::text, $5) > 0 OR strpos(s.definition::text, $6) > 0)
+     AND ('schedule' > $2 OR ('schedule' = $2 AND s.name > $3)) ORDER BY s.name LIMIT $4)
   UNION ALL
-  SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
-  WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0 AND (strpos(d.jobs::text,
-    $5) > 0 OR strpos(d.jobs::text, $6) > 0)) n
-WHERE (n.kind, n.name) > ($2, $3) ORDER BY n.kind, n.name LIMIT $4;
+  (SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
+   WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0 AND
+     (strpos(d.jobs::text, $5) > 0 OR strpos(d.jobs::text, $6) > 0)
+     AND ('definition' > $2 OR ('definition' = $2 AND d.name > $3)) ORDER BY d.name LIMIT $4)) n
+ORDER BY n.kind, n.name LIMIT $4;
 
 -- delete-api-key
 DELETE FROM punctual.api_keys WHERE id = $1::uuid AND ($2::text IS NULL OR tenant = $2) RETURNING id;
@@ -1113,21 +1120,14 @@ created_by AS "createdBy", last_used_at AS "lastUsedAt" FROM punctual.api_keys) 
   WHERE v.one;
 
 -- find-arrived-artifacts
-  WITH RECURSIVE awaited AS (
-    (SELECT l.artifact FROM punctual.later l WHERE l.artifact IS NOT NULL ORDER BY l.artifact LIMIT 1)
-    UNION ALL
-    SELECT (SELECT l.artifact FROM punctual.later l WHERE l.artifact > w.artifact ORDER BY l.artifact LIMIT 1)
-    FROM awaited w WHERE w.artifact IS NOT NULL
-  )
-SELECT l.id, l.batch, a.state = 'ready' AS "isReady", (256 + coalesce(pg_column_size(l.target), 0) +
-  coalesce(pg_column_size(l.requires), 0) + coalesce(pg_column_size(l.payload), 0) +
+SELECT l.id, l.batch, a.state IS NOT DISTINCT FROM 'ready' AS "isReady", (256 + coalesce(pg_column_size(l.target),
+  0) + coalesce(pg_column_size(l.requires), 0) + coalesce(pg_column_size(l.payload), 0) +
   coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes
-FROM awaited w
-LEFT JOIN LATERAL (SELECT a.state FROM punctual.artifacts a WHERE a.id = w.artifact LIMIT 1) a ON true
+FROM unnest($3::uuid[]) u(id)
+LEFT JOIN LATERAL (SELECT a.state FROM punctual.artifacts a WHERE a.id = u.id LIMIT 1) a ON true
 CROSS JOIN LATERAL (
-  SELECT l.* FROM punctual.later l WHERE l.artifact = w.artifact AND l.id <> ALL ($2::uuid[]) ORDER BY l.id LIMIT
-    $1) l
-WHERE w.artifact IS NOT NULL AND a.state IS DISTINCT FROM 'pending'
+  SELECT l.* FROM punctual.later l WHERE l.artifact = u.id AND l.id <> ALL ($2::uuid[]) ORDER BY l.id LIMIT $1) l
+WHERE a.state IS DISTINCT FROM 'pending'
 LIMIT $1;
 
 -- find-artifact
@@ -2212,6 +2212,9 @@ SELECT l.id, l.batch, false AS "isReady", (256 + coalesce(pg_column_size(l.targe
   coalesce(pg_column_size(l.earlier_attempts), 0)) AS bytes FROM punctual.later l
 WHERE l.artifact IS NOT NULL AND l.artifact_by <= $3::bigint AND l.id <> ALL ($2::uuid[])
 ORDER BY l.artifact_by LIMIT $1;
+
+-- find-pending-uploads
+SELECT a.id FROM punctual.artifacts a WHERE a.id = ANY ($1::uuid[]) AND a.state = 'pending';
 
 -- find-queue
 SELECT id, tenant, name, paused, created_at, weight, concurrency, key_concurrency, rate_limit, rate_per,
@@ -3506,6 +3509,17 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = ANY ($4:
       (ORDER BY id DESC)) t
   WHERE place_in_portion <= $6::int AND bytes_before < $7::bigint ORDER BY id DESC;
 
+-- list-job-outputs
+SELECT * FROM (
+  SELECT s.*, lead(true, 1, false) OVER in_order AS more, row_number() OVER in_order AS place_in_portion,
+    sum(bytes) OVER in_order - bytes AS bytes_before
+  FROM (SELECT a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state,
+    a.created_at,
+  a.created_by, a.ready_at, a.expires_at, a.job, a.output, 512 AS bytes FROM punctual.artifacts a
+WHERE a.job = $3::uuid AND a.tenant = $1 AND a.id < $2::uuid AND a.state <> 'gone'
+ORDER BY a.id DESC LIMIT $4::int + 1) s WINDOW in_order AS (ORDER BY id DESC)) t
+WHERE place_in_portion <= $4::int AND bytes_before < $5::bigint ORDER BY id DESC;
+
 -- list-managed-schedules
 SELECT s.name FROM punctual.schedules s
 WHERE s.tenant = $1 AND s.managed_by = $2 AND s.name > $3 AND s.deleted_at IS NULL
@@ -3652,6 +3666,9 @@ FROM unnest($2::uuid[]) u(id) JOIN (SELECT e.id, e.tenant, e.queue, e.needs, e.l
 -- lock-artifacts
 SELECT pg_advisory_xact_lock(hashtextextended('punctual artifacts ' || $1, 0));
 
+-- lock-bytes
+SELECT pg_advisory_xact_lock(hashtextextended('punctual bytes ' || $1, 0));
+
 -- lock-job-outputs
 SELECT pg_advisory_xact_lock(hashtextextended('punctual outputs ' || $1, 0));
 
@@ -3660,9 +3677,6 @@ SELECT k.job
 FROM unnest($1::text[], $2::text[], $3::uuid[]) u(tenant, key, holder)
 JOIN punctual.keys k ON k.tenant = u.tenant AND k.key = u.key AND k.job = u.holder
 ORDER BY k.tenant, k.key FOR UPDATE OF k;
-
--- lock-output-bytes
-SELECT pg_advisory_xact_lock(hashtextextended('punctual artifacts ' || $1, 0));
 
 -- lock-secrets
 SELECT pg_advisory_xact_lock(hashtextextended('punctual secrets ' || $1, 0));
@@ -5705,6 +5719,23 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
   UPDATE punctual.batches b SET state = 'pending', started_at = NULL
   WHERE b.id = $4::uuid AND EXISTS (SELECT 1 FROM gone)
 ), answer AS (SELECT g.id FROM gone g) SELECT answer.* FROM term LEFT JOIN answer ON true;
+
+-- wait-for-store
+SELECT set_config('idle_in_transaction_session_timeout', '15000', true), set_config('lock_timeout', '15000', true);
+
+-- walk-awaited-artifacts
+WITH RECURSIVE awaited AS (
+  (SELECT l.artifact, 1 AS n FROM punctual.later l WHERE l.artifact > $1::uuid ORDER BY l.artifact LIMIT 1)
+  UNION ALL
+  SELECT (SELECT l.artifact FROM punctual.later l WHERE l.artifact > w.artifact ORDER BY l.artifact LIMIT 1), w.n +
+    1
+  FROM awaited w WHERE w.artifact IS NOT NULL AND w.n < $2::int
+)
+SELECT string_agg(w.artifact::text, ',') FILTER (WHERE a.state IS DISTINCT FROM 'pending') AS arrived,
+  max(w.artifact::text) FILTER (WHERE w.n = $2::int) AS "after"
+FROM awaited w
+LEFT JOIN LATERAL (SELECT a.state FROM punctual.artifacts a WHERE a.id = w.artifact LIMIT 1) a ON true
+WHERE w.artifact IS NOT NULL;
 
 -- write-secret
 INSERT INTO punctual.secrets AS s (tenant, name, version, key_id, sealed, origins, created_at, created_by,

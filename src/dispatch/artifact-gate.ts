@@ -1,5 +1,6 @@
 import { EarliestTimer } from '../core/clock.js';
 import { messageOf } from '../core/errors.js';
+import { addAll } from '../core/long-lists.js';
 import { Loop, logFailure } from '../core/loop.js';
 import {
   type ArtifactWaiter,
@@ -105,7 +106,7 @@ export class ArtifactGate {
   }
 
   private remember(arrived: readonly string[]): void {
-    this.told.push(...arrived.slice(0, MOST_TOLD - this.told.length));
+    addAll(this.told, arrived.slice(0, MOST_TOLD - this.told.length));
   }
 
   /** The artifacts of the next part of the walk that have arrived. Many uploads are no reason to walk more often. */
