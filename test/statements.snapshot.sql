@@ -867,7 +867,12 @@ SELECT * FROM (
   (SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
    WHERE d.tenant = $1 AND d.replaced_at IS NULL AND strpos(d.jobs::text, '"artifact"') > 0 AND
      (strpos(d.jobs::text, $5) > 0 OR strpos(d.jobs::text, $6) > 0)
-     AND ('definition' > $2 OR ('definition' = $2 AND d.name > $3)) ORDER BY d.name LIMIT $4)) n
+     AND ('definition' > $2 OR ('definition' = $2 AND d.name > $3)) ORDER BY d.name LIMIT $4)
+  UNION ALL
+  (SELECT 'job', p.id::text, p.inner_graph::text FROM punctual.steps p
+   WHERE p.tenant = $1 AND p.inner_graph IS NOT NULL AND p.outcome IS NULL AND strpos(p.inner_graph::text,
+     '"artifact"') > 0 AND (strpos(p.inner_graph::text, $5) > 0 OR strpos(p.inner_graph::text, $6) > 0)
+     AND ('job' > $2 OR ('job' = $2 AND p.id::text > $3)) ORDER BY p.id::text LIMIT $4)) n
 ORDER BY n.kind, n.name LIMIT $4;
 
 -- delete-api-key

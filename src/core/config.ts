@@ -74,7 +74,10 @@ export const SETTINGS = {
       max: parseDuration('28d')!,
     },
   ),
-  publicUrl: text('', 'Address of the nodes that workers tell the receivers of calls, for their reports.'),
+  publicUrl: text(
+    '',
+    'Address of the nodes that workers tell the receivers of calls, for their reports; on nodes, that of the signed addresses of artifacts.',
+  ),
   jobTimeout: duration('20m', 'Timeout of a job that names none.', 1),
   maxJobTimeout: duration('20m', 'Longest timeout a job may ask for.', 1),
   allowCommands: boolean(

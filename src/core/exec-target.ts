@@ -7,17 +7,23 @@ import { checkOptions, type OptionNames } from './known-options.js';
 /** The rules of exec targets that their schema does not say. Free of the schemas, because workers load it too. */
 
 /**
- * Variables that a target may not set: those that the worker sets, and those with which the loader of programs runs other code
- * than the program's, which would happen in the tools that keep the program apart, before they do.
+ * Variables that a target may not set: those that the worker sets, and those with which the loader of programs, or a shell, runs
+ * other code than the program's, which would happen in the tools that keep the program apart, before they do.
  */
 const REFUSED_VARIABLES: readonly string[] = [
+  'BASHOPTS',
+  'BASH_ENV',
+  'ENV',
   'GCONV_PATH',
   'GLIBC_TUNABLES',
   'LD_.*',
+  'LIBMOUNT_.*',
   'LOCPATH',
   'MALLOC_.*',
   'NLSPATH',
+  'PS4',
   'PUNCTUAL_.*',
+  'SHELLOPTS',
   'TRACEPARENT',
 ];
 

@@ -38,7 +38,7 @@ export function withinBounds(execution: Execution): Execution {
   let fitting = execution;
   for (let left = 4_096; !fits(fitting); left = Math.floor(left / 2)) {
     const { stdout, stderr, ...rest } = fitting;
-    if (left === 0) return rest;
+    if (left === 0) return fits(rest) ? rest : { isolation: rest.isolation, limits: {} };
     fitting = {
       ...rest,
       ...(stdout !== undefined && { stdout: stdout.slice(-left) }),

@@ -65,7 +65,9 @@ function isRunnable({ env = {}, limits }: ExecTarget): boolean {
   return (
     (limits?.cpuTime === undefined || parseDuration(limits.cpuTime)! >= 1) &&
     !Object.keys(env).some((name) =>
-      /^(LD_.*|PUNCTUAL_.*|TRACEPARENT|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*)$/.test(name),
+      /^(BASH_ENV|BASHOPTS|ENV|PS4|SHELLOPTS|LIBMOUNT_.*|LD_.*|PUNCTUAL_.*|TRACEPARENT|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|NLSPATH|MALLOC_.*)$/.test(
+        name,
+      ),
     )
   );
 }

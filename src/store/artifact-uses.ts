@@ -2,7 +2,7 @@ import { type ArtifactUse, artifactNamesIn } from '../core/artifact.js';
 import { type ArtifactRow, findNewest } from './artifacts.js';
 import { type Queryable, run, statement } from './database.js';
 
-/** What names artifacts: live jobs by the id, tasks, schedules and definitions by the id, the name or the version. */
+/** What names artifacts: live jobs by the id; tasks, schedules, definitions and steps that start workflows also by the name. */
 
 /** The artifact that a job names, as the indexes have it: nodes write targets without blanks. */
 const named = (job: string) => `substring(${job}.target::text FROM '"artifact":"([0-9a-f-]{36})"')`;
@@ -37,7 +37,11 @@ const DEFINITIONS_WITH = statement(
       UNION ALL
       (SELECT 'definition', d.name, d.jobs::text FROM punctual.workflow_definitions d
        WHERE d.tenant = $1 AND d.replaced_at IS NULL AND ${mentions('d.jobs')}
-         AND ${AFTER('definition', 'd.name')})) n
+         AND ${AFTER('definition', 'd.name')})
+      UNION ALL
+      (SELECT 'job', p.id::text, p.inner_graph::text FROM punctual.steps p
+       WHERE p.tenant = $1 AND p.inner_graph IS NOT NULL AND p.outcome IS NULL AND ${mentions('p.inner_graph')}
+         AND ${AFTER('job', 'p.id::text')})) n
     ORDER BY n.kind, n.name LIMIT $4`,
 );
 
@@ -54,7 +58,7 @@ export async function jobsOfArtifact(
 
 /** Something that is defined and may name artifacts, as JSON text. */
 interface NamingText extends Record<string, unknown> {
-  readonly kind: 'task' | 'schedule' | 'definition';
+  readonly kind: ArtifactUse['kind'];
   readonly name: string;
   readonly text: string;
 }

@@ -508,6 +508,9 @@ const planted: Readonly<Record<string, Readonly<Record<string, Planted>>>> = {
     'load costs the term': changeFault({ broken: null, targets: [] }),
     'load costs the term before anything is broken': changeFault({ broken: { from: 1_650, to: 1_700 } }),
   },
+  'no-orphans': {
+    'a program of a worker that was killed lives': () => ({ orphans: ['4711 /w1/exec/w1/cache/abc'] }),
+  },
   'memory-bounded': {
     'a node uses far too much': () => ({ memory: [{ member: 'n1.1', megabytes: 1_700 }] }),
   },

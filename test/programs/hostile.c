@@ -17,17 +17,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Closed when a process is there that was told to stay. */
+static int told = -1;
+
 /* Says that it is there and stays, with the file open: whoever reads from it sees its end when this process is gone. */
 static void stay(const char *fifo) {
   int there = open(fifo, O_WRONLY);
   if (there < 0) _exit(90);
   if (write(there, "up\n", 3) != 3) _exit(91);
+  if (told >= 0) close(told);
   for (;;) pause();
 }
 
 /* A process that is in no group, session or family of this one, and does not want to be found. */
 static void daemonize(const char *fifo) {
+  int line[2];
+  char nothing;
+  if (pipe(line) != 0) _exit(92);
   if (fork() == 0) {
+    close(line[0]);
+    told = line[1];
     setsid();
     if (fork() == 0) {
       setsid();
@@ -39,6 +48,9 @@ static void daemonize(const char *fifo) {
     }
     _exit(0);
   }
+  /* Ends when the one that stays has closed its end. */
+  close(line[1]);
+  if (read(line[0], &nothing, 1) != 0) _exit(93);
 }
 
 int main(int count, char **args) {
@@ -46,7 +58,7 @@ int main(int count, char **args) {
   const char *name = count > 2 ? args[2] : "";
   if (!strcmp(what, "daemon")) {
     daemonize(name);
-    /* Ends when the other one is up, and so leaves it behind. */
+    /* Stays as well, or leaves the other one behind. */
     if (count > 3) stay(args[3]);
     return 0;
   }

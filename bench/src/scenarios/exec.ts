@@ -5,9 +5,10 @@ import type { Isolation } from '../../../src/core/job.js';
 import { machineFacts } from '../machine.js';
 import { productVersion } from '../product.js';
 import { atLeast, type ScenarioResult, type SystemResult } from '../result.js';
-import { ROUNDS } from '../rounds.js';
+import { ROUNDS, withPostgres } from '../rounds.js';
 import type { Context, Scenario } from '../scenario.js';
-import { mean, rounded } from '../statistics.js';
+import { mean, rounded, spread } from '../statistics.js';
+import { PER_SECOND, programDelays } from '../systems/program-delays.js';
 import { AT_ONCE, bareRate, compiled, runnerRate } from '../systems/programs.js';
 
 /** What a level of isolation may cost: at least this share of a bare loop is left without one. */
@@ -33,7 +34,8 @@ export const exec: Scenario = {
   },
 };
 
-async function measure({ seconds, progress }: Context, folder: string): Promise<ScenarioResult> {
+async function measure(context: Context, folder: string): Promise<ScenarioResult> {
+  const { seconds, progress } = context;
   const environment = machineFacts();
   const program = compiled('nothing', folder);
   const slice = seconds / ROUNDS;
@@ -51,6 +53,12 @@ async function measure({ seconds, progress }: Context, folder: string): Promise<
       });
     }
   }
+  progress.say('  start delay');
+  const delays = await withPostgres(context, (postgres) =>
+    postgres.withDatabase('bench', (url) =>
+      programDelays({ url, folder, program: compiled('clock', folder), seconds }),
+    ),
+  );
   const [none, auto] = [levels.get('none')!, levels.get('auto')!];
   const share = mean(none.rates) / mean(bare);
   return {
@@ -58,6 +66,7 @@ async function measure({ seconds, progress }: Context, folder: string): Promise<
     what: [
       `A program of C that ends at once, linked statically against glibc, is run by ${AT_ONCE} at a time. \`bare posix_spawn\` is a loop in C that starts it and waits for it, and does nothing else.`,
       'Ours is the runner of a worker with its exec host, without a scheduler: each attempt gets a folder, an environment, as root a user of its own, and whatever it has started is ended behind it.',
+      `start delay: ${PER_SECOND} jobs a second, one by one; from the submission until the program has begun, which tells when that was. Node and submitter are one process, the worker is another.`,
       `Levels: none; ${auto.isolation === 'none' ? 'no other is available on this machine' : auto.isolation}.`,
     ],
     systems: [
@@ -66,6 +75,11 @@ async function measure({ seconds, progress }: Context, folder: string): Promise<
         ? []
         : [systemOf(auto.isolation, 'reference', auto.rates, { isolation: auto.isolation })]),
       systemOf('bare posix_spawn', 'reference', bare, {}),
+      {
+        ...{ name: 'start delay', role: 'reference', version: productVersion, jobs: delays.length },
+        settings: { 'jobs a second': PER_SECOND, isolation: 'none' },
+        ...spread(delays),
+      },
     ],
     targets: [atLeast('runs without isolation beside a bare loop', SHARE, share)],
   };

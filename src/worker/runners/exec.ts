@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { environmentName } from '../../core/config.js';
-import { PunctualError } from '../../core/errors.js';
+import { asPunctualError, PunctualError } from '../../core/errors.js';
 import { secretsOfProgram } from '../../core/exec-target.js';
 import { type Execution, withinBounds } from '../../core/execution.js';
 import type { ExecTarget } from '../../core/job.js';
@@ -90,7 +91,9 @@ export class ExecRunner implements Runner {
     const artifacts = new ArtifactSource({ gateway, session, cache, now });
     const filter = await folder.keep('seccomp', seccompFilter(machine.architecture));
     this.#ready = { host, machine, folder, hosts, secrets, artifacts, filter };
-    await Promise.all([cache.open(), hosts.open()]);
+    await cache.open();
+    // The worker may have other targets; each program tries again.
+    await hosts.open().catch((error) => host.onWarning(asPunctualError(error)));
   }
 
   async close(): Promise<void> {
@@ -229,12 +232,18 @@ class ProgramRun {
       {
         ...{ file, args: target.args ?? [], folder: folder.path, user: this.#user, filter: ready.filter },
         needsMachine: target.command !== undefined,
-        hidden: [ready.folder.path],
+        hidden: this.#hidden(),
         isolation: stricter(isolation, target.isolation ?? 'none'),
         limits: lowerLimits(limits, target.limits ?? {}),
       },
       ready.machine,
     );
+  }
+
+  /** What a command must not see: other jobs, and where there is no user for the attempt, what its own user has there. */
+  #hidden(): string[] {
+    const own = this.#user === null ? [homedir(), process.cwd()].filter((path) => path !== '/') : [];
+    return [...own, this.ready.folder.path];
   }
 
   #request(launched: Launched, folder: JobFolder, secrets: SecretsAnswer['values']): StartRequest {
@@ -273,7 +282,6 @@ class ProgramRun {
     follow: (run: Run) => void,
   ): Promise<EndedMessage> {
     const { ready, stop, context } = this;
-    const log = { stdout: context.log.info, stderr: context.log.warn };
     let settle: Pick<ProgramListener, 'onEnded' | 'onFailed'>;
     const ended = new Promise<EndedMessage>((resolve, reject) => {
       settle = { onEnded: resolve, onFailed: reject };
@@ -281,7 +289,8 @@ class ProgramRun {
     const end = await ready.hosts.run(request, {
       ...settle!,
       onLines: (stream, lines) => {
-        for (const line of lines) log[stream](redaction.text(line));
+        const level = stream === 'stdout' ? 'info' : 'warn';
+        for (const line of lines) context.log[level](redaction.text(line));
       },
     });
     const gone = ended.then(

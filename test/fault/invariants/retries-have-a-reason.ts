@@ -25,14 +25,16 @@ export const invariant: Invariant = {
 };
 
 function hasReason(seen: Seen, before: Effect, start: Effect): boolean {
-  const { timeoutMs = Number.POSITIVE_INFINITY, call = null } = seen.orderByNumber.get(start.n) ?? {};
+  const order = seen.orderByNumber.get(start.n);
+  const { timeoutMs = Number.POSITIVE_INFINITY, call = null, program = null } = order ?? {};
   const ends = (seen.endsByJob.get(before.job) ?? []).filter((each) => each.fence === before.fence);
   if (ends.some(({ result }) => result === 'threw')) return true;
   const entries = (seen.auditByJob.get(before.job) ?? []).filter(({ fence }) => fence === before.fence);
   const claimedAt = entries.find(({ kind }) => kind === 'claimed')?.at ?? before.at;
   const isHandedOn = entries.some(({ kind }) => kind === 'handed-on');
   // The time of a call begins before the receiver sees it: it is connected first, and what was handed on counts from its claim.
-  const passed = start.at - (call ? claimedAt : before.at);
+  // That of a program begins before it runs: it may have to be downloaded, and waits for its host.
+  const passed = start.at - (call || program ? claimedAt : before.at);
   if (passed >= timeoutMs) return true;
   // A new leader can tell how long ago an attempt was claimed by the clock alone, and that has just leapt ahead by minutes.
   // A worker that was blocked may start the attempt long after that.

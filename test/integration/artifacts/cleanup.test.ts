@@ -45,12 +45,17 @@ it('what nobody needs goes by rule, and what is named stays', async () => {
   await test.get('PUT', '/v1/workflow-definitions/d', {
     body: { jobs: { a: { target: exec(inDefinition.id) } } },
   });
+  const inGraph = await push(test, newElf());
+  const inner = { jobs: { c: { target: exec(inGraph.id) } } };
+  await test.get('POST', '/v1/workflows', {
+    body: { name: 'w', jobs: { a: { task: 't2', delay: '300d' }, b: { workflow: inner, after: ['a'] } } },
+  });
   const inJob = await push(test, newElf());
   await test.submit({ target: exec(inJob.id), delay: '300d' });
   const expired = (await announce(test, newElf(), { name: 'packer', version: '2' })).body;
   const awaited = (await announce(test, newElf(), { name: 'packer', version: '3' })).body;
   await test.submit({ target: { ...exec('packer@3'), artifactTimeout: '90d' } });
-  expect(await ids(test)).toHaveLength(8);
+  expect(await ids(test)).toHaveLength(9);
   // The time for uploads is over.
   clock.advance(2 * 3_600_000);
   await forget(test);
@@ -59,7 +64,7 @@ it('what nobody needs goes by rule, and what is named stays', async () => {
   clock.advance(3 * DAY_MS);
   await forget(test);
   expect(await ids(test)).not.toContain(forgotten.id);
-  const kept = [named, inTask, inSchedule, inDefinition, inJob, awaited].map(({ id }) => id);
+  const kept = [named, inTask, inSchedule, inDefinition, inGraph, inJob, awaited].map(({ id }) => id);
   expect((await ids(test)).sort()).toEqual(kept.sort());
   expect(await bytesOf(test)).not.toContain(sha256(unused));
 });

@@ -375,3 +375,35 @@ it('a tenant reaches no artifact of another, and the same bytes are there once',
   await two.get('DELETE', `/v1/artifacts/${announced.body.id}`);
   expect(await copies()).toHaveLength(0);
 });
+
+it('a node that stops breaks off downloads that nobody takes, and uploads that go on for ever', async () => {
+  const stopping = await TestNode.start({ database });
+  const user = stopping.newTenant();
+  const { id } = await push(user, Buffer.alloc(40_000_000, 3), FILE);
+  const { body } = await announce(user, newFile(1_000_000), FILE);
+  const download = await fetch(`${stopping.url}/v1/artifacts/${id}/content`, {
+    headers: { authorization: `Bearer ${stopping.apiKey}`, 'punctual-tenant': user.tenant },
+  });
+  expect(download.status).toBe(200);
+  let begin: () => void = () => undefined;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  async function* endless() {
+    yield newFile(1_000);
+    begin();
+    await new Promise(() => undefined);
+  }
+  const upload = fetch(body.uploadUrl!, {
+    ...{ method: 'PUT', body: endless() as never, duplex: 'half' },
+  } as RequestInit).then(
+    ({ status }) => status,
+    () => 'broken',
+  );
+  await begun;
+  const before = performance.now();
+  await stopping.stop();
+  expect(performance.now() - before).toBeLessThan(10_000);
+  await expect(download.arrayBuffer()).rejects.toThrow();
+  expect([503, 'broken']).toContain(await upload);
+});

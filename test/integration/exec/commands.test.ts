@@ -70,7 +70,7 @@ describe('a command', () => {
     const token = await run(tenant, shell('printf \'"%s"\' "$(wc -c < "$PUNCTUAL_TOKEN_FILE")"; pwd >&2'));
     expect(Number(token.result)).toBeGreaterThan(50);
     const job = await tenant.submit(
-      shell('cat "$PUNCTUAL_TOKEN_FILE" | rev; while :; do sleep 0.05; done', { timeout: '1m' }),
+      shell('cat "$PUNCTUAL_TOKEN_FILE" | rev; echo; while :; do sleep 0.05; done', { timeout: '1m' }),
     );
     // Backwards, because the token itself is never kept in a log.
     await expect.poll(() => logOf(tenant, job.id)).toHaveLength(1);

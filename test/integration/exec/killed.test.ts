@@ -25,8 +25,9 @@ const staying = (line: LifeLine, fields: object = {}) => ({
 });
 
 async function startWorker(tenant: TestTenant, folder: string): Promise<PunctualProcess> {
-  const args = ['worker', 'run', '--name', 'w', '--targets', 'exec', '--queues', '*', '--isolation', 'none'];
-  const worker = new PunctualProcess([...args, '--tenant', tenant.tenant], {
+  const args = ['worker', 'run', '--name', 'w', '--targets', 'exec', '--queues', '*'];
+  const own = ['--isolation', 'none', '--exec-folder', join(folder, 'exec')];
+  const worker = new PunctualProcess([...args, ...own, '--tenant', tenant.tenant], {
     folder,
     environment: {
       PUNCTUAL_URL: test.url,
@@ -85,7 +86,7 @@ describe.runIf(process.platform === 'linux')('a worker', () => {
     const line = new LifeLine();
     await tenant.submit(staying(line, { delivery: 'at-most-once' }));
     await line.up.times(1);
-    const [, init] = JSON.parse(readFileSync(join(folder, 'data', 'exec', 'w', 'host.json'), 'utf8'));
+    const [, init] = JSON.parse(readFileSync(join(folder, 'exec', 'host.json'), 'utf8'));
     const host = Number(readFileSync(`/proc/${init.pid}/task/${init.pid}/children`, 'utf8').trim());
     process.kill(host, 'SIGSTOP');
     await worker.kill('SIGKILL');

@@ -2,7 +2,7 @@ import type { StatsView } from '../../../../src/core/wire.js';
 import { nodeTime } from '../../api/client.js';
 import { Chart } from '../../parts/chart.js';
 import { Choice } from '../../parts/choice.js';
-import { durationText, shortCountText, shortDurationText } from '../../parts/duration-text.js';
+import { countText, durationText, shortCountText } from '../../parts/duration-text.js';
 import { Panel } from '../../parts/panel.js';
 import { query, setQuery } from '../../routing/location.js';
 import { useStats } from './figures.js';
@@ -81,6 +81,11 @@ function Throughput({ stats, range }: RangeProps) {
   );
 }
 
+/** Powers of ten, which are round in seconds and in milliseconds, and in no larger unit. */
+function tenfoldText(ms: number): string {
+  return ms < 1_000 ? `${ms} ms` : `${countText(ms / 1_000)} s`;
+}
+
 function StartDelay({ stats, range }: RangeProps) {
   const { times, minutes } = minutesOf(stats, range);
   // A logarithmic scale has no zero.
@@ -94,7 +99,7 @@ function StartDelay({ stats, range }: RangeProps) {
       label="Milliseconds between due time and start"
       times={times}
       format={durationText}
-      axisFormat={shortDurationText}
+      axisFormat={tenfoldText}
       isLogarithmic
       series={[
         { name: 'p50', colour: '--chart-1', values: of('p50Ms'), hasPoints: true },

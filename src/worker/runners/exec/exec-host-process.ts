@@ -98,6 +98,7 @@ export class ExecHostProcess {
       return;
     }
     this.#programs.set(request.id, listener);
+    (this.#child.stdout as Socket).ref();
     this.#say(request);
   }
 
@@ -139,7 +140,7 @@ export class ExecHostProcess {
     child.on('error', (error) => this.#ended(error.message));
     // Not before all that it said was read.
     child.on('close', (code, signal) => this.#ended(this.#stderr.trim() || `it ended (${signal ?? code})`));
-    // Neither the process nor its pipes keep a program alive that has nothing else to do.
+    // Neither the process nor its pipes keep a program alive that has nothing else to do; what it runs does.
     child.unref();
     for (const stream of [child.stdin!, child.stdout!, child.stderr!]) (stream as Socket).unref();
   }
@@ -155,6 +156,7 @@ export class ExecHostProcess {
     else if (message.type === 'lines') listener.onLines(message.stream, message.lines);
     else {
       this.#programs.delete(message.id);
+      if (this.#programs.size === 0) (this.#child.stdout as Socket).unref();
       if (message.type === 'ended') listener.onEnded(message);
       else listener.onFailed(notStarted(message));
     }

@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { LifeLine } from '../../../../test/hostile-program.js';
+import type { Isolation } from '../../../core/job.js';
 import { ExecHostProcess } from './exec-host-process.js';
 import type { EndedMessage, StartRequest } from './host/messages.js';
 import { JobFolder } from './job-folder.js';
@@ -13,6 +14,7 @@ import { lookAtMachine, type Machine } from './machine.js';
 
 const IS_LINUX = process.platform === 'linux';
 const WITHOUT = { why: 'not in this test' };
+const APART = { bubblewrap: WITHOUT, namespaces: WITHOUT };
 
 let machine: Machine;
 let root: string;
@@ -21,6 +23,8 @@ const hosts: ExecHostProcess[] = [];
 beforeAll(async () => {
   machine = await lookAtMachine();
   root = mkdtempSync(join(tmpdir(), 'punctual-host-test-'));
+  // Users of attempts must be able to get to their folders.
+  chmodSync(root, 0o711);
 });
 afterAll(async () => {
   await Promise.all(hosts.map((host) => host.close()));
@@ -29,9 +33,9 @@ afterAll(async () => {
 
 /** What a worker has whose machine offers this much. */
 const KINDS = {
-  user: () => ({ ...machine, ownNamespace: WITHOUT, bubblewrap: WITHOUT }),
-  namespace: () => ({ ...machine, users: WITHOUT, bubblewrap: WITHOUT }),
-  group: () => ({ ...machine, users: WITHOUT, ownNamespace: WITHOUT, bubblewrap: WITHOUT }),
+  user: () => ({ ...machine, ownNamespace: WITHOUT, ...APART }),
+  namespace: () => ({ ...machine, users: WITHOUT, ...APART }),
+  group: () => ({ ...machine, users: WITHOUT, ownNamespace: WITHOUT, ...APART }),
 } as const;
 type Kind = keyof typeof KINDS;
 
@@ -71,12 +75,12 @@ function start(
   args: readonly string[],
   change: Partial<StartRequest> = {},
   host = hostFor(kind),
+  isolation: Isolation = 'none',
 ): Started {
-  const offered = KINDS[kind]();
+  const offered = isolation === 'none' ? KINDS[kind]() : { ...KINDS[kind](), namespaces: machine.namespaces };
   made += 1;
   const user = 'use' in offered.users ? offered.users.use.first + made : null;
   const folder = JobFolder.make({ path: join(root, `job-${made}`), payload: '{"n":1}', token: 't', user });
-  if (user !== null) openFor(root);
   const launched = launch(
     {
       file: '/bin/sh',
@@ -84,7 +88,7 @@ function start(
       folder: folder.path,
       needsMachine: true,
       hidden: [],
-      isolation: 'none',
+      isolation,
       limits: {},
       user,
       filter: null,
@@ -112,11 +116,6 @@ function start(
       .then(() => host.start(request, { onLines, onEnded: resolve, onFailed: reject }), reject);
   });
   return { ended, lines, stop: (graceMs) => host.stop(request.id, graceMs) };
-}
-
-/** Users of attempts must be able to get to their folders. */
-function openFor(path: string): void {
-  mkdirSync(path, { recursive: true });
 }
 
 const shell = (kind: Kind, script: string, change?: Partial<StartRequest>) =>
@@ -214,6 +213,50 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
     expect((await memory.ended).by).toBe('memory');
     const disk = shell(kind, 'head -c 30000000 /dev/zero > big; sleep 1000', { disk: 3_000_000 });
     expect((await disk.ended).by).toBe('disk');
+  });
+});
+
+describe.runIf(IS_LINUX)('without bubblewrap, in namespaces', () => {
+  const isolated = (script: string, change: Partial<StartRequest> = {}) => {
+    const kind = problem('user') === null ? 'user' : 'namespace';
+    return start(kind, ['-c', script], change, hostFor(kind), 'required');
+  };
+  const test = (title: string, work: () => Promise<void>) =>
+    it(title, async ({ skip }) => {
+      if ('why' in machine.namespaces) skip(machine.namespaces.why);
+      await work();
+    });
+
+  test('programs write nowhere but into their folder and /tmp, and have no network and no capability', async () => {
+    const script = `cat; touch own /tmp/own && echo wrote; for at in /dev/shm /var/tmp/../lib /etc /run /usr; do
+      touch "$at/punctual-x" 2>/dev/null && echo "wrote $at"; done
+      tail -n +3 /proc/net/dev | grep -v " 0 *0 *0" ; grep CapEff /proc/self/status; ls -d /proc/[0-9]* | wc -l; exit 3`;
+    const { ended, lines } = isolated(script);
+    expect(await ended).toMatchObject({ exitCode: 3, isWhole: true });
+    expect(lines.slice(0, 3)).toEqual([
+      '{"n":1}wrote',
+      'CapEff:\t0000000000000000',
+      expect.stringMatching(/^[1-9]$/),
+    ]);
+  });
+
+  test('tools are those of the machine, whatever PATH the target gives', async () => {
+    const { ended, lines } = isolated('echo "$PATH"', { env: { PATH: '/nonexistent' } });
+    expect(await ended).toMatchObject({ exitCode: 0 });
+    expect(lines).toEqual(['/nonexistent']);
+  });
+
+  test('programs get a TERM and time to end, and are ended with what they have hidden', async () => {
+    const polite = isolated(`trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done`);
+    await expect.poll(() => polite.lines).toEqual(['ready']);
+    polite.stop(20_000);
+    expect(await polite.ended).toMatchObject({ exitCode: 7, by: 'stop', stdout: 'ready\nbye\n' });
+    const rude = isolated(
+      `setsid sh -c 'trap "" TERM; while :; do sleep 9; done' & trap '' TERM; echo ready; wait`,
+    );
+    await expect.poll(() => rude.lines).toEqual(['ready']);
+    rude.stop(100);
+    expect(await rude.ended).toMatchObject({ by: 'stop', isWhole: true });
   });
 });
 

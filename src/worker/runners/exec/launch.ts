@@ -1,9 +1,11 @@
+import { join } from 'node:path';
 import { parseDuration } from '../../../core/duration.js';
 import type { Execution, LimitReport } from '../../../core/execution.js';
 import type { ExecLimits, Isolation } from '../../../core/job.js';
 import { ExecError } from './exec-error.js';
 import type { Tree } from './host/messages.js';
 import type { Machine } from './machine.js';
+import { EMPTIED, TAKEN_PROGRAM } from './namespace-script.js';
 
 /** How a program is started: what stands around it, and what of its limits and of its isolation is in force. Pure. */
 
@@ -82,6 +84,16 @@ export function launch(program: Launch, machine: Machine): Launched {
     const execution = { isolation: 'bubblewrap' as const, limits: report };
     return { argv, tree, isWrapped: true, filter: program.filter, folder: inside.folder, execution };
   }
+  const { namespaces } = machine;
+  if (isolation !== 'none' && 'use' in namespaces) {
+    const { words: around, setpriv } = namespaces.use;
+    const inside = program.needsMachine ? file : join(folder, TAKEN_PROGRAM);
+    const empty = [...EMPTIED, ...program.hidden].filter((path) => !path.includes(' ')).join(' ');
+    const given = [folder, program.needsMachine ? '' : file, setpriv, empty];
+    const argv = words([...bounds, ...around, ...given, inside, ...args]);
+    const execution = { isolation: 'namespaces' as const, limits: report };
+    return { argv, tree, isWrapped: true, filter: null, folder, execution };
+  }
   if (isolation === 'required') throw notIsolated(machine);
   const execution = {
     isolation: 'none' as const,
@@ -126,8 +138,9 @@ function words(all: readonly string[]): readonly [string, ...string[]] {
 }
 
 /** What is not available, and why. */
-export function whyNot({ bubblewrap }: Machine): string {
-  return `Isolation is unavailable: ${'why' in bubblewrap ? bubblewrap.why : ''}`.trim();
+export function whyNot({ bubblewrap, namespaces }: Machine): string {
+  const reasons = [bubblewrap, namespaces].flatMap((found) => ('why' in found ? [found.why] : []));
+  return `Isolation is unavailable: ${reasons.join('; ')}`;
 }
 
 function notIsolated(machine: Machine): ExecError {

@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants, readFileSync } from 'node:fs';
+import { chown, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { EMPTIED, NAMESPACE_FLAGS, NAMESPACE_SCRIPT } from './namespace-script.js';
 
 /** What this machine offers to keep programs apart and to end them, found out by trying. */
 
@@ -34,6 +37,8 @@ export interface Machine {
   readonly users: Found<UserRange>;
   /** Where bubblewrap is, if it can be used. */
   readonly bubblewrap: Found<string>;
+  /** The words that run the script for namespaces without bubblewrap, and where setpriv is. */
+  readonly namespaces: Found<{ readonly words: readonly string[]; readonly setpriv: string }>;
   /** Where prlimit is. */
   readonly prlimit: string | null;
   /** Where setpriv is, if programs can be kept from gaining privileges. */
@@ -45,19 +50,27 @@ export async function lookAtMachine(): Promise<Machine> {
   const { arch: architecture } = process;
   if (process.platform !== 'linux') {
     const none = { why: `there are no namespaces on ${process.platform}` };
-    const found = { hostNamespace: none, ownNamespace: none, users: none, bubblewrap: none };
+    const found = {
+      hostNamespace: none,
+      ownNamespace: none,
+      users: none,
+      bubblewrap: none,
+      namespaces: none,
+    };
     return { architecture, ...found, prlimit: null, setpriv: null };
   }
   const isRoot = process.getuid?.() === 0;
   const users: Found<UserRange> = isRoot ? await findUsers() : { why: 'the worker does not run as root' };
-  const [hostNamespace, ownNamespace, bubblewrap, setpriv] = await Promise.all([
+  const user = 'use' in users ? users.use.first : null;
+  const [hostNamespace, ownNamespace, bubblewrap, namespaces, setpriv] = await Promise.all([
     tried('unshare', namespaceWords(isRoot), ['true']),
     tried('unshare', namespaceWords(false), ['true']),
-    findBubblewrap('use' in users ? users.use.first : null),
+    findBubblewrap(user),
+    findNamespaces(user),
     tried('setpriv', ['--no-new-privs', '--'], ['true']),
   ]);
   return {
-    ...{ architecture, hostNamespace, ownNamespace, users, bubblewrap },
+    ...{ architecture, hostNamespace, ownNamespace, users, bubblewrap, namespaces },
     prlimit: find('prlimit'),
     setpriv: 'use' in setpriv ? setpriv.use[0]! : null,
   };
@@ -94,6 +107,24 @@ async function findBubblewrap(user: number | null): Promise<Found<string>> {
   const folders = ['--cap-drop', 'ALL', '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev'];
   const error = await failureOf(path, [...words, ...folders, '--', '/bin/true'], user);
   return error === null ? { use: path } : { why: error };
+}
+
+async function findNamespaces(user: number | null): Promise<Machine['namespaces']> {
+  const [unshare, setpriv] = [find('unshare'), find('setpriv')];
+  if (unshare === null || setpriv === null) return { why: 'unshare or setpriv is not installed' };
+  const words = [unshare, ...NAMESPACE_FLAGS, '/bin/sh', '-c', NAMESPACE_SCRIPT, 'sh'];
+  const folder = await mkdtemp(join(tmpdir(), 'punctual-try-'));
+  try {
+    if (user !== null) await chown(folder, user, user);
+    const error = await failureOf(
+      unshare,
+      [...words.slice(1), folder, '', setpriv, EMPTIED.join(' '), 'true'],
+      user,
+    );
+    return error === null ? { use: { words, setpriv } } : { why: error };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** The whole words with the path of the tool, if a command runs with them. */

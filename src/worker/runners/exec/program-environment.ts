@@ -25,7 +25,7 @@ interface EnvironmentParts {
 /** The whole environment of a program. */
 export function environmentOf(parts: EnvironmentParts): Record<string, string> {
   const { assignment, target, secrets, folder, workerId, url, traceparent } = parts;
-  const env: Record<string, string> = { PATH: PROGRAM_PATH, HOME: folder, TMPDIR: '/tmp', LANG: 'C.UTF-8' };
+  const env: Record<string, string> = { PATH: PROGRAM_PATH, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8' };
   for (const [name, value] of Object.entries(target.env ?? {})) {
     env[name] =
       typeof value === 'string' ? value : (value.prefix ?? '') + secretValue(value.$secret, secrets);

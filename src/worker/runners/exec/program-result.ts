@@ -65,8 +65,12 @@ function failureIn(end: EndedMessage): ExecError | null {
         'WORKER_STOPPED',
         'The worker was stopped for so long that the program was ended.',
       );
-    case 'timeout':
     case 'stop':
+      return new ExecError(
+        'ATTEMPT_STOPPED',
+        'The worker was declared dead meanwhile, and the program ended.',
+      );
+    case 'timeout':
       return new ExecError('TIMED_OUT', 'The program took longer than its timeout, and was ended.');
     case null:
       break;
