@@ -26,16 +26,6 @@ export class Transfers {
     };
   }
 
-  /** Ends an upload; whoever asks again while that is under way, because the answer takes long, gets the same answer. */
-  once<T>(upload: string, sha256: string, end: () => Promise<T>): Promise<T> {
-    const key = `${upload} ${sha256}`;
-    const underWay = this.ending.get(key) as Promise<T> | undefined;
-    if (underWay !== undefined) return underWay;
-    const ended = end().finally(() => this.ending.delete(key));
-    this.ending.set(key, ended);
-    return ended;
-  }
-
   /**
    * The same for bytes that arrive, which take up room in the store by and by: what was announced once may arrive once at a time.
    */
@@ -50,6 +40,16 @@ export class Transfers {
       this.arriving.delete(what);
       end();
     };
+  }
+
+  /** Ends an upload; whoever asks again while that is under way, because the answer takes long, gets the same answer. */
+  once<T>(upload: string, sha256: string, end: () => Promise<T>): Promise<T> {
+    const key = `${upload} ${sha256}`;
+    const underWay = this.ending.get(key) as Promise<T> | undefined;
+    if (underWay !== undefined) return underWay;
+    const ended = end().finally(() => this.ending.delete(key));
+    this.ending.set(key, ended);
+    return ended;
   }
 
   /** Takes note of bytes that are being sent; a node that stops breaks them off. */

@@ -22,8 +22,8 @@ const EVERY_MS = 30_000;
 const LIMITS = { items: 500, bytes: 4 * 1024 * 1024 };
 /** Jobs that one statement looks for, and the most that one pass may skip. */
 const MAX_CANDIDATES = 1_000;
-/** Artifacts that one pass looks at without having been told of them: some 50 ms of the database's time. */
-const MOST_WALKED = 5_000;
+/** Artifacts that one pass looks at without having been told of them: some 30 ms of the database's time. */
+const MOST_WALKED = 2_000;
 const WALK_EVERY_MS = 1_000;
 /** Artifacts that it is told of and remembers; the walk finds the others. */
 const MOST_TOLD = 1_000;

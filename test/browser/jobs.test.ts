@@ -50,7 +50,8 @@ describe('the list', () => {
     await page.keyboard.press('/');
     await bar(page).pressSequentially(' sta');
     await page.getByRole('option', { name: 'state' }).click();
-    await bar(page).pressSequentially('fai');
+    // At once: the caret is where the word goes on, whatever the page has drawn by then.
+    await page.keyboard.type('fai');
     await bar(page).press('ArrowDown');
     await expectAccessible(page);
     await bar(page).press('Enter');

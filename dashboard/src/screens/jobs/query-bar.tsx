@@ -69,8 +69,9 @@ export function QueryBar({ filter, onChange, rows }: QueryBarProps) {
     setCaret(before.length);
     const input = field.current!;
     input.focus();
-    // The text is set by the next drawing, and the caret would be put behind it.
-    requestAnimationFrame(() => input.setSelectionRange(before.length, before.length));
+    // Not left to the next drawing: what is typed before that has its place, too.
+    input.value = next;
+    input.setSelectionRange(before.length, before.length);
     if (offer.isWhole && 'filter' in filterOfText(next)) {
       onChange((filterOfText(next) as { filter: JobFilter }).filter);
     }

@@ -83,14 +83,16 @@ function columnsOf(steered: Steered): readonly Column<KeyView>[] {
     },
     {
       ...{ title: 'Last used', width: '110px', hiddenBelow: 'narrow' },
-      render: ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : <Moment at={lastUsedAt} />),
+      // Uses are noted by the hour, and none is older than the key.
+      render: ({ lastUsedAt, createdAt }) =>
+        lastUsedAt === null ? 'never' : <Moment at={lastUsedAt > createdAt ? lastUsedAt : createdAt} />,
     },
     {
       ...{ title: 'Made', width: '110px', hiddenBelow: 'medium' },
       render: ({ createdAt }) => <Moment at={createdAt} />,
     },
     {
-      ...{ title: 'Change', width: '210px' },
+      ...{ title: 'Change', width: '240px' },
       render: (key) => <Steering keyView={key} {...steered} />,
     },
   ];

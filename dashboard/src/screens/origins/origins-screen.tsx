@@ -94,7 +94,7 @@ function columnsOf(refresh: () => void, limit: (origin: OriginView) => void): re
       render: ({ rate }) => rateText(rate),
     },
     {
-      ...{ title: 'Change', width: '200px', hiddenBelow: 'narrow' },
+      ...{ title: 'Change', width: '220px', hiddenBelow: 'narrow' },
       render: (origin) => (
         <span class="actions">
           {may('admin') && (

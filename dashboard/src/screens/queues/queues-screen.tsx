@@ -76,7 +76,7 @@ function columnsOf(refresh: () => void, limit: (queue: QueueView) => void): read
     },
     { title: 'Limits', hiddenBelow: 'medium', render: (queue) => limitsText(queue) },
     {
-      ...{ title: 'Change', width: '190px', hiddenBelow: 'narrow' },
+      ...{ title: 'Change', width: '205px', hiddenBelow: 'narrow' },
       render: (queue) => (
         <span class="actions">
           {may('admin') && (

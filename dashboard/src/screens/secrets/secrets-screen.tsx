@@ -67,7 +67,7 @@ function columnsOf(refresh: () => void, change: (secret: SecretView) => void): r
     },
     { title: 'By', width: '120px', hiddenBelow: 'medium', render: ({ changedBy }) => changedBy },
     {
-      ...{ title: 'Change', width: '200px' },
+      ...{ title: 'Change', width: '230px' },
       render: (secret) => <Steering secret={secret} refresh={refresh} change={change} />,
     },
   ];

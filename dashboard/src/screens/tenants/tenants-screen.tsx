@@ -43,7 +43,14 @@ export default function TenantsScreen() {
         keyOf={({ id }) => id}
         list={list}
         hasKeys
-        empty={<EmptyState title="No tenants" command="punctual tenant create acme" />}
+        empty={
+          <EmptyState title="No tenants" command="punctual tenant create acme">
+            <p>
+              Any name can be used as a tenant. One that was made can also have a share, a rate and quotas of
+              its own.
+            </p>
+          </EmptyState>
+        }
       />
       {form && <TenantForm {...form} onClose={() => setForm(null)} onDone={refresh} />}
     </>
@@ -78,7 +85,7 @@ function columnsOf(change: (tenant: TenantView) => void): readonly Column<Tenant
       render: ({ createdAt }) => <Moment at={createdAt} />,
     },
     {
-      ...{ title: 'Change', width: '180px' },
+      ...{ title: 'Change', width: '200px' },
       render: (tenant) =>
         isOperator && (
           <span class="actions">
