@@ -66,8 +66,8 @@ async function measure(context: Context, folder: string): Promise<ScenarioResult
   return {
     ...{ scenario: 'exec', seconds, environment, problems: [], ratioToBestPeer: null },
     what: [
-      `A program of C that ends at once, linked statically against glibc, is run by ${AT_ONCE} at a time. \`bare posix_spawn\` is a loop in C that starts it and waits for it, and does nothing else.`,
-      'Ours is the runner of a worker with its exec host, without a scheduler: each attempt gets a folder, an environment, as root a user of its own, and whatever it has started is ended behind it.',
+      `A program of C that ends at once, linked statically against glibc, is run. \`bare posix_spawn\` is a loop in C that starts it and waits for it, one after another, and does nothing else.`,
+      `Ours is the runner of a worker with its exec host, ${AT_ONCE} at a time, without a scheduler: each attempt gets a folder, an environment, as root a user of its own, and whatever it has started is ended behind it.`,
       `start delay: ${PER_SECOND} jobs a second, one by one; from the submission until the program has begun, which tells when that was. Node and submitter are one process, the worker is another.`,
       `Levels: none; ${auto.isolation === 'none' ? 'no other is available on this machine' : auto.isolation}.`,
     ],
@@ -76,7 +76,7 @@ async function measure(context: Context, folder: string): Promise<ScenarioResult
       ...(auto.isolation === 'none'
         ? []
         : [systemOf(auto.isolation, 'reference', auto.rates, { isolation: auto.isolation })]),
-      systemOf('bare posix_spawn', 'reference', bare, {}),
+      systemOf('bare posix_spawn', 'reference', bare, { 'at once': 1 }),
       {
         ...{ name: 'start delay', role: 'reference', version: productVersion, jobs: delays.length },
         settings: { 'jobs a second': PER_SECOND, isolation: 'none' },
@@ -100,7 +100,7 @@ function systemOf(
       version: role === 'ours' ? productVersion : '',
       slices: rates.map((rate) => rounded(rate)),
     },
-    settings: { ...settings, 'at once': AT_ONCE },
+    settings: { 'at once': AT_ONCE, ...settings },
     jobs: 0,
     jobsPerSecond: rounded(mean(rates)),
   };

@@ -20,10 +20,10 @@ export function compiled(name: string, folder: string): string {
   return file;
 }
 
-/** How often a second a loop in C starts the program. */
+/** How often a second a loop in C starts the program and waits for it, one after another. */
 export async function bareRate(program: string, folder: string, seconds: number): Promise<number> {
   const loop = compiled('spawn-loop', folder);
-  const { stdout } = await promisify(execFile)(loop, [program, String(seconds), String(AT_ONCE)]);
+  const { stdout } = await promisify(execFile)(loop, [program, String(seconds), '1']);
   return Number(stdout) / seconds;
 }
 

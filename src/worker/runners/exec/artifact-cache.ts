@@ -17,6 +17,8 @@ const IDLE_MS = 30_000;
 interface Checked {
   readonly size: number;
   readonly stamp: string;
+  /** Whether its first bytes were found to be something that can be run here. */
+  isRunnable?: boolean;
 }
 
 /** A binary in the cache, which stays there until it is given back. */
@@ -149,8 +151,10 @@ export class ArtifactCache {
     if (stamp !== null) this.#checked.set(sha256, { size, stamp });
   }
 
-  /** Looks at the first bytes before each run: a file that the kernel refuses would be run by a shell. */
-  async #mustRun(path: string, { id, kind, size }: ArtifactAnswer): Promise<void> {
+  /** Looks at the first bytes before it is run, unless it has not changed since: a shell would run a file that the kernel refuses. */
+  async #mustRun(path: string, { id, kind, size, sha256 }: ArtifactAnswer): Promise<void> {
+    const checked = this.#checked.get(sha256);
+    if (checked?.isRunnable) return;
     const { architecture, allowScripts } = this.#parts;
     const refuse = (why: string) => {
       throw new ExecError('NOT_RUNNABLE', `Artifact ${id} cannot be run: ${why}.`, { retryable: false });
@@ -160,10 +164,11 @@ export class ArtifactCache {
     if (kind === 'script') {
       if (!allowScripts) refuse('this worker runs no scripts');
       if (head[0] !== 0x23 || head[1] !== 0x21) refuse('it does not begin with #!');
-      return;
+    } else {
+      const problem = elfProblem(head, size, architecture);
+      if (problem !== null) refuse(problem);
     }
-    const problem = elfProblem(head, size, architecture);
-    if (problem !== null) refuse(problem);
+    if (checked) checked.isRunnable = true;
   }
 
   #use(sha256: string, bytes: number): { readonly bytes: number; runs: number } {

@@ -1,4 +1,4 @@
-import { chownSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -31,8 +31,7 @@ export class JobFolder {
    * by way of the pool of threads.
    */
   static make({ path, payload, token, user }: FolderParts): JobFolder {
-    rmSync(path, { recursive: true, force: true });
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeNew(path);
     mkdirSync(join(path, OUTPUT_FOLDER), { mode: 0o700 });
     writeFileSync(join(path, PAYLOAD_FILE), payload, { mode: 0o600 });
     if (token !== undefined) writeFileSync(join(path, TOKEN_FILE), token, { mode: 0o600 });
@@ -54,8 +53,25 @@ export class JobFolder {
     return join(this.path, OUTPUT_FOLDER);
   }
 
-  /** Removes it with everything in it. A program may have made folders that even its own user cannot read. */
+  /** Removes it with everything in it: mostly that is what it was made with, and that takes a few calls. */
   async remove(): Promise<void> {
-    await rm(this.path, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);
+    try {
+      for (const name of [PAYLOAD_FILE, TOKEN_FILE]) rmSync(join(this.path, name), { force: true });
+      rmdirSync(this.output);
+      rmdirSync(this.path);
+    } catch {
+      // It has left something, or taken something away.
+      await rm(this.path, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);
+    }
+  }
+}
+
+/** An attempt is started once, so nothing is there, unless a worker was killed and its folder could not be removed. */
+function makeNew(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch {
+    rmSync(path, { recursive: true, force: true });
+    mkdirSync(path, { recursive: true, mode: 0o700 });
   }
 }

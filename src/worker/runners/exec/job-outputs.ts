@@ -1,4 +1,4 @@
-import { constants } from 'node:fs';
+import { constants, readdirSync } from 'node:fs';
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { asPunctualError, messageOf } from '../../../core/errors.js';
@@ -28,6 +28,8 @@ interface OutputParts {
 /** Sends what a program has left in its folder `output`. What cannot be sent is told in the log of the job, and fails nothing. */
 export async function sendOutputs(parts: OutputParts): Promise<void> {
   const { folder, log } = parts;
+  // Most programs leave nothing, and this call never leaves the machine.
+  if (isEmpty(folder)) return;
   let sent = 0;
   for await (const path of filesBelow(folder, MOST_LEVELS)) {
     if (sent === MOST_FILES) {
@@ -40,6 +42,15 @@ export async function sendOutputs(parts: OutputParts): Promise<void> {
       log.warn(`output/${name} is not kept: ${messageOf(error)}`);
     });
     if (parts.signal.aborted) return;
+  }
+}
+
+/** Also if it is gone. */
+function isEmpty(folder: string): boolean {
+  try {
+    return readdirSync(folder).length === 0;
+  } catch {
+    return true;
   }
 }
 

@@ -9,6 +9,9 @@ import type { UserRange } from './machine.js';
 
 /** Where a worker keeps the folders of its programs and the binaries that it has downloaded. One worker at a time holds it. */
 
+/** How the paths of temporary ones begin. */
+const TEMPORARY = join(tmpdir(), 'punctual-exec-');
+
 class FolderInUse extends Error {
   constructor({ pid }: FolderHolder) {
     super(`in use by process ${pid}`);
@@ -83,8 +86,10 @@ export class WorkFolder {
 
   /** Releases it. */
   async close(): Promise<void> {
-    if (this.#isTemporary) await rm(this.path, { recursive: true, force: true }).catch(() => undefined);
-    else this.#unlock();
+    // In a folder for temporary files, nothing stays that is of no use to the next worker.
+    const isOfUse = !this.#isTemporary && (await readdir(this.cache).catch(() => [])).length > 0;
+    if (isOfUse || !this.path.startsWith(TEMPORARY)) this.#unlock();
+    else await rm(this.path, { recursive: true, force: true }).catch(() => undefined);
   }
 }
 
@@ -102,7 +107,7 @@ async function isOpen(path: string): Promise<boolean> {
 }
 
 function temporaryPath(name: string): string {
-  return join(tmpdir(), `punctual-exec-${process.getuid?.() ?? 0}-${name}`);
+  return `${TEMPORARY}${process.getuid?.() ?? 0}-${name}`;
 }
 
 function nameOf(path: string): string {
