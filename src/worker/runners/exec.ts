@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { environmentName } from '../../core/config.js';
@@ -12,6 +11,7 @@ import type { Assignment, SecretsAnswer } from '../../core/wire.js';
 import { monotonic } from '../worker-clock.js';
 import { ArtifactCache, type CachedArtifact } from './exec/artifact-cache.js';
 import { ArtifactSource } from './exec/artifact-source.js';
+import { AttemptUsers } from './exec/attempt-users.js';
 import { commandFile } from './exec/command-file.js';
 import { ExecError } from './exec/exec-error.js';
 import type { ProgramListener } from './exec/exec-host-process.js';
@@ -38,6 +38,7 @@ const HOST_SLACK_MS = 2_000;
 interface Ready {
   readonly host: RunnerHost;
   readonly machine: Machine;
+  readonly users: AttemptUsers;
   readonly folder: WorkFolder;
   readonly hosts: ExecHosts;
   readonly secrets: GatewaySecrets;
@@ -90,7 +91,16 @@ export class ExecRunner implements Runner {
     });
     const artifacts = new ArtifactSource({ gateway, session, cache, now });
     const filter = await folder.keep('seccomp', seccompFilter(machine.architecture));
-    this.#ready = { host, machine, folder, hosts, secrets, artifacts, filter };
+    this.#ready = {
+      host,
+      machine,
+      users: new AttemptUsers(users),
+      folder,
+      hosts,
+      secrets,
+      artifacts,
+      filter,
+    };
     await cache.open();
     // The worker may have other targets; each program tries again.
     await hosts.open().catch((error) => host.onWarning(asPunctualError(error)));
@@ -143,16 +153,19 @@ class ProgramRun {
     private readonly context: JobContext,
     private readonly stop: Stop,
   ) {
-    const { users } = ready.machine;
-    this.#user = 'use' in users ? users.use.first + randomInt(users.use.count) : null;
+    this.#user = ready.users.take();
   }
 
   async run(follow: (run: Run) => void): Promise<unknown> {
-    const program = await this.#program();
     try {
-      return await this.#runProgram(program.path, follow);
+      const program = await this.#program();
+      try {
+        return await this.#runProgram(program.path, follow);
+      } finally {
+        program.giveBack();
+      }
     } finally {
-      program.giveBack();
+      this.ready.users.giveBack(this.#user);
     }
   }
 
