@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OutputStream } from './output.js';
@@ -62,4 +64,21 @@ describe('what is kept of a stream', () => {
     output.add(Buffer.from(`${'x'.repeat(20_000)}\nnext\n`));
     expect(lines.map((line) => line.length)).toEqual([8_192, 8_192, 3_616, 4]);
   });
+
+  it('takes little more memory than its bytes, also if they come one by one', () => {
+    const streams = Array.from({ length: 20 }, () => stream({ headBytes: 20_000, bytes: 20_000 }).output);
+    const collect = collector();
+    collect();
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 10_000; i++) for (const output of streams) output.add(Buffer.alloc(1, 'x'));
+    collect();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(8 * 1024 * 1024);
+    for (const output of streams) expect(output.text).toBe('x'.repeat(10_000));
+  });
 });
+
+/** Collects what nobody needs any more. */
+function collector(): () => void {
+  setFlagsFromString('--expose-gc');
+  return runInNewContext('gc') as () => void;
+}

@@ -19,16 +19,49 @@ interface StreamOptions {
   readonly onLines: (lines: readonly string[]) => void;
 }
 
+/**
+ * Bytes that come in pieces. They are copied together: a program may print byte by byte, and a million pieces take two hundred
+ * times the memory of what is in them, which is more than the host has.
+ */
+class GrowingBytes {
+  #buffer = Buffer.alloc(0);
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** What has come; valid until more does. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  add(piece: Buffer): void {
+    const length = this.#length + piece.length;
+    if (length > this.#buffer.length) {
+      const larger = Buffer.alloc(Math.max(length, 2 * this.#buffer.length));
+      this.bytes.copy(larger);
+      this.#buffer = larger;
+    }
+    piece.copy(this.#buffer, this.#length);
+    this.#length = length;
+  }
+
+  clear(): void {
+    this.#buffer = Buffer.alloc(0);
+    this.#length = 0;
+  }
+}
+
 /** One stream of a program. */
 export class OutputStream {
   readonly #options: StreamOptions;
-  #head: Buffer[] = [];
+  readonly #head = new GrowingBytes();
   #tail: Buffer[] = [];
   #tailBytes = 0;
   #bytes = 0;
   /** The part of a line whose end has not come. */
-  #rest: Buffer[] = [];
-  #restBytes = 0;
+  readonly #rest = new GrowingBytes();
 
   constructor(options: StreamOptions) {
     this.#options = options;
@@ -43,7 +76,7 @@ export class OutputStream {
   get text(): string | null {
     if (this.#bytes > this.#options.headBytes) return null;
     try {
-      return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(this.#head));
+      return new TextDecoder('utf-8', { fatal: true }).decode(this.#head.bytes);
     } catch {
       return null;
     }
@@ -67,14 +100,14 @@ export class OutputStream {
 
   /** Passes on the last line, if it has no end. */
   end(): void {
-    if (this.#restBytes > 0) this.#pass(this.#takeRest());
+    if (this.#rest.length > 0) this.#pass(this.#takeRest());
   }
 
   #keepHead(piece: Buffer): void {
     const { headBytes } = this.#options;
     // Once there is more than fits, none of it is wanted.
-    if (this.#bytes > headBytes) this.#head = [];
-    else this.#head.push(piece);
+    if (this.#bytes > headBytes) this.#head.clear();
+    else this.#head.add(piece);
   }
 
   #keepTail(piece: Buffer): void {
@@ -97,26 +130,19 @@ export class OutputStream {
     const lines: string[] = [];
     let from = 0;
     for (let at = piece.indexOf(NEW_LINE); at >= 0; at = piece.indexOf(NEW_LINE, from)) {
-      this.#keepRest(piece.subarray(from, at));
+      this.#rest.add(piece.subarray(from, at));
       for (const line of this.#takeRest()) lines.push(line);
       from = at + 1;
     }
-    this.#keepRest(piece.subarray(from));
-    if (this.#restBytes >= LONGEST_LINE) for (const line of this.#takeRest()) lines.push(line);
+    this.#rest.add(piece.subarray(from));
+    if (this.#rest.length >= LONGEST_LINE) for (const line of this.#takeRest()) lines.push(line);
     if (lines.length > 0) this.#pass(lines);
-  }
-
-  #keepRest(part: Buffer): void {
-    if (part.length === 0) return;
-    this.#rest.push(Buffer.from(part));
-    this.#restBytes += part.length;
   }
 
   /** The line that has come so far; one that is longer than a line may be becomes several. */
   #takeRest(): string[] {
-    const text = Buffer.concat(this.#rest).toString('utf8').replace(/\r$/, '');
-    this.#rest = [];
-    this.#restBytes = 0;
+    const text = this.#rest.bytes.toString('utf8').replace(/\r$/, '');
+    this.#rest.clear();
     const parts = Math.max(1, Math.ceil(text.length / LONGEST_LINE));
     return Array.from({ length: parts }, (_, i) => text.slice(i * LONGEST_LINE, (i + 1) * LONGEST_LINE));
   }
