@@ -1,6 +1,6 @@
 import { chownSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { removeFolder } from './remove-folder.js';
 
 /** The folder in which a program runs: a new one for each attempt, with what the program is given and what it leaves behind. */
 
@@ -61,7 +61,7 @@ export class JobFolder {
       rmdirSync(this.path);
     } catch {
       // It has left something, or taken something away.
-      await rm(this.path, { recursive: true, force: true, maxRetries: 2 }).catch(() => undefined);
+      await removeFolder(this.path).catch(() => undefined);
     }
   }
 }

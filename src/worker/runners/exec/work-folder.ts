@@ -6,6 +6,7 @@ import { messageOf, PunctualError } from '../../../core/errors.js';
 import { type FolderHolder, lockFolder } from '../../../host/folder-lock.js';
 import { endLeftovers } from './leftovers.js';
 import type { UserRange } from './machine.js';
+import { removeFolder } from './remove-folder.js';
 
 /** Where a worker keeps the folders of its programs and the binaries that it has downloaded. One worker at a time holds it. */
 
@@ -61,7 +62,8 @@ export class WorkFolder {
     }
     await endLeftovers(path, folder.jobs, users);
     for (const name of await readdir(folder.jobs)) {
-      await rm(join(folder.jobs, name), { recursive: true, force: true });
+      // What cannot be removed must not keep the worker from its work.
+      await removeFolder(join(folder.jobs, name)).catch(() => undefined);
     }
     return folder;
   }
