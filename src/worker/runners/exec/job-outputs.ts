@@ -1,5 +1,5 @@
-import { constants, readdirSync } from 'node:fs';
-import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { constants, type Dirent, opendirSync } from 'node:fs';
+import { type FileHandle, open, opendir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { asPunctualError, messageOf } from '../../../core/errors.js';
 import type { WorkerGateway } from '../../../core/gateway.js';
@@ -11,6 +11,8 @@ import { GrowingPause, pause } from '../../../transport/pause.js';
 const MOST_FILES = 100;
 /** The deepest folder that is looked into. */
 const MOST_LEVELS = 8;
+/** The most entries of all folders that are looked at: a program may leave more than there is memory for their names. */
+const MOST_ENTRIES = 10_000;
 /** How often a file is sent again while no node can take it. */
 const MOST_TRIES = 20;
 
@@ -31,7 +33,8 @@ export async function sendOutputs(parts: OutputParts): Promise<void> {
   // Most programs leave nothing, and this call never leaves the machine.
   if (isEmpty(folder)) return;
   let sent = 0;
-  for await (const path of filesBelow(folder, MOST_LEVELS)) {
+  const budget = { entries: MOST_ENTRIES + 1 };
+  for await (const path of filesBelow(folder, MOST_LEVELS, budget)) {
     if (sent === MOST_FILES) {
       log.warn(`More than ${MOST_FILES} files are in output; the others are not kept.`);
       return;
@@ -43,25 +46,50 @@ export async function sendOutputs(parts: OutputParts): Promise<void> {
     });
     if (parts.signal.aborted) return;
   }
+  if (budget.entries <= 0)
+    log.warn(`More than ${MOST_ENTRIES} entries are in output; not all were looked at.`);
 }
 
 /** Also if it is gone. */
-function isEmpty(folder: string): boolean {
+function isEmpty(path: string): boolean {
   try {
-    return readdirSync(folder).length === 0;
+    const folder = opendirSync(path);
+    try {
+      return folder.readSync() === null;
+    } finally {
+      folder.closeSync();
+    }
   } catch {
     return true;
   }
 }
 
-async function* filesBelow(folder: string, levels: number): AsyncGenerator<string> {
-  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
-  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-  for (const entry of entries) {
+/** How many entries may still be looked at. */
+interface EntryBudget {
+  entries: number;
+}
+
+async function* filesBelow(folder: string, levels: number, budget: EntryBudget): AsyncGenerator<string> {
+  for (const entry of await entriesOf(folder, budget)) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory() && levels > 1) yield* filesBelow(path, levels - 1);
+    if (entry.isDirectory() && levels > 1) yield* filesBelow(path, levels - 1, budget);
     else if (entry.isFile()) yield path;
   }
+}
+
+/** The entries of a folder by their names, as many as may be looked at. */
+async function entriesOf(path: string, budget: EntryBudget): Promise<Dirent[]> {
+  const entries: Dirent[] = [];
+  try {
+    for await (const entry of await opendir(path)) {
+      if (budget.entries <= 0) break;
+      budget.entries -= 1;
+      entries.push(entry);
+    }
+  } catch {
+    // It is gone, or closed.
+  }
+  return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 async function sendOutput(parts: OutputParts, path: string, name: string): Promise<void> {
