@@ -188,6 +188,8 @@ class ProgramRun {
       const execution = redactedExecution(executionOf(launched.execution, end), redaction);
       this.stop.execution = withinBounds(execution);
       if (end.isCut) this.context.log.warn('More was printed than is kept; further lines are left out.');
+      if (!end.isWhole && launched.tree.kind !== 'group')
+        this.context.log.warn('Some of its processes could not be ended.');
       this.#throwIfStopped();
       await this.#withSignal((signal) => {
         const { gateway } = ready.host;

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import type { Tree } from './messages.js';
 
 /**
@@ -9,6 +9,12 @@ import type { Tree } from './messages.js';
 
 /** How often what is left is looked for again before everything of the user is ended at once. */
 const ROUNDS = 5;
+/** How long what was killed is waited for: the kernel takes a while to give large memory back, and a call to a dead disk may hang. */
+const PATIENCE_MS = 10_000;
+/** How long the process may take that ends all others of its user; these could stop it. */
+const ENDER_MS = 500;
+/** Other systems than Linux have no list of processes that can be read. */
+const HAS_LIST = existsSync('/proc/self/stat');
 
 /** The processes of a user. The owner of the folder in `/proc` cannot be hidden, unlike that of the files in it. */
 function processesOfUser(uid: number): number[] {
@@ -61,11 +67,20 @@ function firstChildOf(pid: number): number | null {
 export function processesOf(tree: Tree, first: number): number[] {
   if (tree.kind === 'user') return processesOfUser(tree.uid);
   if (tree.kind === 'namespace') return descendantsOf(first);
+  if (!HAS_LIST) return isGroup(first) ? [-first] : [];
   return allProcesses().filter((pid) => {
     const fields = statOf(pid) ?? [];
     // Its group or its session.
     return (fields[2] === String(first) || fields[3] === String(first)) && isAlive(pid);
   });
+}
+
+function isGroup(first: number): boolean {
+  try {
+    return process.kill(-first, 0);
+  } catch {
+    return false;
+  }
 }
 
 function descendantsOf(first: number): number[] {
@@ -111,25 +126,26 @@ export interface TreeEnd {
 
 /** Ends every process of a program at once; resolves when none is left. */
 export async function endTree(tree: Tree, first: number): Promise<TreeEnd> {
-  let hadProcesses = false;
-  for (let round = 0; round < ROUNDS; round++) {
+  const until = performance.now() + PATIENCE_MS;
+  for (let round = 0; ; round++) {
     const found = processesOf(tree, first);
-    if (found.length === 0) return { hadProcesses, isWhole: tree.kind !== 'group' };
-    hadProcesses = true;
+    if (found.length === 0) return { hadProcesses: round > 0, isWhole: tree.kind !== 'group' };
+    if (performance.now() > until) return { hadProcesses: true, isWhole: false };
     if (tree.kind !== 'user') signal(-first, 'SIGKILL');
     for (const pid of found) signal(pid, 'SIGKILL');
-    await pause(round);
+    // Something starts processes faster than they are found.
+    if (tree.kind === 'user' && round >= ROUNDS) await endUser(tree.uid);
+    await pause(Math.min(round, ROUNDS));
   }
-  // Something starts processes faster than they are found.
-  if (tree.kind === 'user') await endUser(tree.uid);
-  await pause(ROUNDS);
-  return { hadProcesses, isWhole: tree.kind !== 'group' && processesOf(tree, first).length === 0 };
 }
 
 /** The kernel ends all processes of a user in one step, if one of them asks. */
 function endUser(uid: number): Promise<void> {
   return new Promise((resolve) => {
-    const options = { uid, gid: uid, env: {}, stdio: 'ignore' as const };
+    const options = {
+      ...{ uid, gid: uid, env: {}, stdio: 'ignore' as const },
+      ...{ timeout: ENDER_MS, killSignal: 'SIGKILL' as const },
+    };
     const child = spawn('/bin/sh', ['-c', 'kill -KILL -1'], options);
     child.on('error', () => resolve());
     child.on('exit', () => resolve());
