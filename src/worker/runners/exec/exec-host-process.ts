@@ -3,7 +3,8 @@ import { closeSync, openSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { ExecError } from './exec-error.js';
-import type { EndedMessage, FromHost, StartRequest, ToHost } from './host/messages.js';
+import type { EndedMessage, FromHost, StartRequest, ToHost, Tree } from './host/messages.js';
+import { endTree } from './host/process-tree.js';
 
 /** When the program runs from its sources, as in tests, the host runs the compiled file: it is started by Node alone. */
 const ENTRY = fileURLToPath(
@@ -17,8 +18,11 @@ const ENTRY = fileURLToPath(
 
 /** Starting a program takes the longer the more memory the host has, because all of its pages are marked for it. */
 const NODE = ['--max-old-space-size=64', '--max-semi-space-size=1', '--no-warnings'];
-/** In a PID namespace of its own; the shell is its first process and reaps what is left over. */
-const AS_INIT = ['/bin/sh', '-c', '"$@"; exit $?', 'sh'];
+/**
+ * In a PID namespace of its own; the shell is its first process and reaps what is left over. In its `/proc`, a program sees the
+ * processes of its own user alone: the words of others would tell what other tenants run. Without root, all have the same user.
+ */
+const AS_INIT = ['/bin/sh', '-c', 'mount -o remount,hidepid=2 /proc 2>/dev/null; "$@"; exit $?', 'sh'];
 /** How long a host may take until it is up. */
 const START_PATIENCE_MS = 15_000;
 
@@ -30,6 +34,14 @@ export interface ProgramListener {
   onEnded(end: EndedMessage): void;
   /** It was not started, or nobody knows how it ended, because its host has ended. */
   onFailed(error: ExecError): void;
+}
+
+/** A program that a host runs. */
+interface RunningProgram {
+  readonly listener: ProgramListener;
+  readonly tree: Tree;
+  /** Its first process, as the host's namespace counts; null before the host has told it. */
+  pid: number | null;
 }
 
 /** What a host is started with around it. */
@@ -50,7 +62,8 @@ export interface HostFacts {
 /** The exec host of a worker, in its process. */
 export class ExecHostProcess {
   readonly #child: ChildProcess;
-  readonly #programs = new Map<string, ProgramListener>();
+  readonly #programs = new Map<string, RunningProgram>();
+  readonly #hasNamespace: boolean;
   readonly #onEnd: () => void;
   readonly #up: Promise<HostFacts>;
   #settleUp: { resolve(facts: HostFacts): void; reject(error: Error): void } | null = null;
@@ -60,6 +73,7 @@ export class ExecHostProcess {
   /** `onEnd` is called once, when the process has ended. */
   constructor({ namespace, around }: HostWrapping, onEnd: () => void) {
     this.#onEnd = onEnd;
+    this.#hasNamespace = namespace !== null;
     const command = [process.execPath, ...NODE, ENTRY];
     const inner = namespace === null ? command : [...namespace, ...AS_INIT, ...command];
     const [file, ...args] = [...around, ...inner];
@@ -97,7 +111,7 @@ export class ExecHostProcess {
       listener.onFailed(hostLost());
       return;
     }
-    this.#programs.set(request.id, listener);
+    this.#programs.set(request.id, { listener, tree: request.tree, pid: null });
     (this.#child.stdout as Socket).ref();
     this.#say(request);
   }
@@ -150,10 +164,13 @@ export class ExecHostProcess {
       this.#settleUp?.resolve({ pid: this.#child.pid!, namespace: message.namespace });
       return;
     }
-    const listener = this.#programs.get(message.id);
-    if (!listener) return;
-    if (message.type === 'started') listener.onStarted?.(message.pid);
-    else if (message.type === 'lines') listener.onLines(message.stream, message.lines);
+    const program = this.#programs.get(message.id);
+    if (!program) return;
+    const { listener } = program;
+    if (message.type === 'started') {
+      program.pid = message.pid;
+      listener.onStarted?.(message.pid);
+    } else if (message.type === 'lines') listener.onLines(message.stream, message.lines);
     else {
       this.#programs.delete(message.id);
       if (this.#programs.size === 0) (this.#child.stdout as Socket).unref();
@@ -166,9 +183,20 @@ export class ExecHostProcess {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#settleUp?.reject(new ExecError('HOST_LOST', `The exec host could not be started: ${why}`));
-    for (const listener of this.#programs.values()) listener.onFailed(hostLost());
+    for (const program of this.#programs.values()) void this.#lost(program);
     this.#programs.clear();
     this.#onEnd();
+  }
+
+  /**
+   * The kernel ends the programs of a host that was killed only if it had a namespace. Their attempts fail when they are gone,
+   * and not before: they may start elsewhere then.
+   */
+  async #lost({ listener, tree, pid }: RunningProgram): Promise<void> {
+    if (tree.kind === 'user') await endTree(tree, pid ?? 0);
+    // In a namespace of the host, the number is that of another process here.
+    else if (!this.#hasNamespace && pid !== null) await endTree(tree, pid);
+    listener.onFailed(hostLost());
   }
 }
 

@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -8,7 +8,7 @@ import { ExecHostProcess } from './exec-host-process.js';
 import type { EndedMessage, StartRequest } from './host/messages.js';
 import { JobFolder } from './job-folder.js';
 import { launch } from './launch.js';
-import { lookAtMachine, type Machine } from './machine.js';
+import { lookAtMachine, type Machine, type UserRange } from './machine.js';
 
 /** The host itself, with programs of the shell, for each way to find the processes of a program. */
 
@@ -296,18 +296,61 @@ describe.runIf(IS_LINUX)('the host', () => {
     },
   );
 
+  it('shows a program no process of another', async () => {
+    if (problem('user') !== null || 'why' in machine.hostNamespace) return;
+    const host = hostFor('user');
+    const other = start('user', ['-c', 'echo up; sleep 1000; : what-others-must-not-see'], {}, host);
+    await expect.poll(() => other.lines).toEqual(['up']);
+    const list = 'cat /proc/[0-9]*/cmdline | tr "\\0" " " | grep -c what-others-[m]ust-not-see';
+    const { ended, lines } = start('user', ['-c', list], {}, host);
+    await ended;
+    other.stop(0);
+    await other.ended;
+    expect(lines).toEqual(['0']);
+  });
+
+  it('ends a program that starts others faster than they are found, and stops whoever would end it', async () => {
+    if (problem('user') !== null) return;
+    const line = new LifeLine();
+    // Each stops all others of its user, and goes on in a child with another process id.
+    const rabbit = `exec 3>"${line.path}"; echo up >&3; i=0; run() { kill -STOP -1; i=$((i + 1)); [ $i -gt 2000 ] || run & }; run`;
+    const { ended, stop } = start('user', ['-c', rabbit], {}, hostFor('user'));
+    await line.up.times(1);
+    stop(0);
+    expect(await ended).toMatchObject({ by: 'stop', isWhole: true });
+    await line.gone;
+  });
+
+  it.each<Kind>(['user', 'namespace', 'group'])(
+    'takes its programs along, known by their %s, if it is killed where it has no namespace',
+    async (kind) => {
+      if (problem(kind) !== null) return;
+      const pids = join(root, 'host-pid');
+      const around = ['/bin/sh', '-c', `echo $$ > ${pids}; exec "$@"`, 'sh'];
+      const host = new ExecHostProcess({ namespace: null, around }, () => undefined);
+      const line = new LifeLine();
+      const script = `trap "" TERM; exec 3>"${line.path}"; echo up >&3; while :; do sleep 9; done`;
+      const { ended } = start(kind, ['-c', script], {}, host);
+      const failed = expect(ended).rejects.toMatchObject({ code: 'HOST_LOST' });
+      await line.up.times(1);
+      process.kill(Number(readFileSync(pids, 'utf8')), 'SIGKILL');
+      await failed;
+      await line.gone;
+    },
+  );
+
   it('keeps few zombies, whatever programs leave behind', async () => {
     const host = hostFor('user');
     if (problem('user') !== null) return;
     const orphan = 'i=0; while [ $i -lt 40 ]; do (true &) ; i=$((i + 1)); done';
     await start('user', ['-c', orphan], {}, host).ended;
-    const { ended, lines } = start(
-      'user',
-      ['-c', 'grep -l "^State:.Z" /proc/[0-9]*/status | wc -l'],
-      {},
-      host,
-    );
-    await ended;
-    expect(Number(lines[0])).toBeLessThan(5);
+    const { first } = (machine.users as { readonly use: UserRange }).use;
+    // Whatever is left of the user has ended, and waits to be reaped.
+    const left = readdirSync('/proc').filter((pid) => ownerOf(pid) === first + made);
+    expect(left.length).toBeLessThan(5);
   });
 });
+
+function ownerOf(pid: string): number | null {
+  return statSync(join('/proc', pid), { throwIfNoEntry: false })?.uid ?? null;
+}
