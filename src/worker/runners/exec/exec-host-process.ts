@@ -25,6 +25,8 @@ const NODE = ['--max-old-space-size=64', '--max-semi-space-size=1', '--no-warnin
 const AS_INIT = ['/bin/sh', '-c', 'mount -o remount,hidepid=2 /proc 2>/dev/null; "$@"; exit $?', 'sh'];
 /** How long a host may take until it is up. */
 const START_PATIENCE_MS = 15_000;
+/** How long after the grace of a program its end may take to be told; longer than the host waits for what it has killed. */
+const STOP_PATIENCE_MS = 15_000;
 
 /** Whoever is told about a program that a host runs. */
 export interface ProgramListener {
@@ -42,6 +44,8 @@ interface RunningProgram {
   readonly tree: Tree;
   /** Its first process, as the host's namespace counts; null before the host has told it. */
   pid: number | null;
+  /** Until when a host that was told to end it must have done so. */
+  patience?: NodeJS.Timeout;
 }
 
 /** What a host is started with around it. */
@@ -71,7 +75,11 @@ export class ExecHostProcess {
   #hasEnded = false;
 
   /** `onEnd` is called once, when the process has ended. */
-  constructor({ namespace, around }: HostWrapping, onEnd: () => void) {
+  constructor(
+    { namespace, around }: HostWrapping,
+    onEnd: () => void,
+    private readonly stopPatienceMs = STOP_PATIENCE_MS,
+  ) {
     this.#onEnd = onEnd;
     this.#hasNamespace = namespace !== null;
     const command = [process.execPath, ...NODE, ENTRY];
@@ -116,8 +124,13 @@ export class ExecHostProcess {
     this.#say(request);
   }
 
+  /** A host that hangs ends nothing: it is ended itself, and everything that it runs. */
   stop(id: string, graceMs: number): void {
-    if (this.#programs.has(id)) this.#say({ type: 'stop', id, graceMs });
+    const program = this.#programs.get(id);
+    if (!program) return;
+    this.#say({ type: 'stop', id, graceMs });
+    clearTimeout(program.patience);
+    program.patience = setTimeout(() => this.#child.kill('SIGKILL'), graceMs + this.stopPatienceMs);
   }
 
   /** Ends the host and everything that it runs; resolves when it is gone. */
@@ -173,6 +186,7 @@ export class ExecHostProcess {
     } else if (message.type === 'lines') listener.onLines(message.stream, message.lines);
     else {
       this.#programs.delete(message.id);
+      clearTimeout(program.patience);
       if (this.#programs.size === 0) (this.#child.stdout as Socket).unref();
       if (message.type === 'ended') listener.onEnded(message);
       else listener.onFailed(notStarted(message));
@@ -192,7 +206,8 @@ export class ExecHostProcess {
    * The kernel ends the programs of a host that was killed only if it had a namespace. Their attempts fail when they are gone,
    * and not before: they may start elsewhere then.
    */
-  async #lost({ listener, tree, pid }: RunningProgram): Promise<void> {
+  async #lost({ listener, tree, pid, patience }: RunningProgram): Promise<void> {
+    clearTimeout(patience);
     if (tree.kind === 'user') await endTree(tree, pid ?? 0);
     // In a namespace of the host, the number is that of another process here.
     else if (!this.#hasNamespace && pid !== null) await endTree(tree, pid);

@@ -317,7 +317,7 @@ describe.runIf(IS_LINUX)('the host', () => {
     const { ended, stop } = start('user', ['-c', rabbit], {}, hostFor('user'));
     await line.up.times(1);
     stop(0);
-    expect(await ended).toMatchObject({ by: 'stop', isWhole: true });
+    expect(await ended).toMatchObject({ isWhole: true });
     await line.gone;
   });
 
@@ -329,11 +329,38 @@ describe.runIf(IS_LINUX)('the host', () => {
       const around = ['/bin/sh', '-c', `echo $$ > ${pids}; exec "$@"`, 'sh'];
       const host = new ExecHostProcess({ namespace: null, around }, () => undefined);
       const line = new LifeLine();
-      const script = `trap "" TERM; exec 3>"${line.path}"; echo up >&3; while :; do sleep 9; done`;
-      const { ended } = start(kind, ['-c', script], {}, host);
+      const script = `trap "" TERM; exec 3>"${line.path}"; echo up >&3; echo started; while :; do sleep 9; done`;
+      const { ended, lines } = start(kind, ['-c', script], {}, host);
       const failed = expect(ended).rejects.toMatchObject({ code: 'HOST_LOST' });
-      await line.up.times(1);
+      await expect.poll(() => lines).toEqual(['started']);
       process.kill(Number(readFileSync(pids, 'utf8')), 'SIGKILL');
+      await failed;
+      await line.gone;
+    },
+  );
+
+  it.each<Kind>(['user', 'namespace', 'group'])(
+    'is ended with its programs, known by their %s, when it hangs while one of them is to end',
+    async (kind) => {
+      if (problem(kind) !== null) return;
+      const { hostNamespace } = machine;
+      const namespace = kind !== 'group' && 'use' in hostNamespace ? hostNamespace.use : null;
+      const host = new ExecHostProcess({ namespace, around: [] }, () => undefined, 200);
+      const line = new LifeLine();
+      const { ended, lines, stop } = start(
+        kind,
+        ['-c', `exec 3>"${line.path}"; echo up >&3; echo started; sleep 1000`],
+        {},
+        host,
+      );
+      const failed = expect(ended).rejects.toMatchObject({ code: 'HOST_LOST' });
+      const { pid } = await host.ready();
+      await expect.poll(() => lines).toEqual(['started']);
+      for (const each of [pid, ...descendants(pid)]) {
+        if (readFileSync(`/proc/${each}/cmdline`, 'utf8').includes('exec-host.js'))
+          process.kill(each, 'SIGSTOP');
+      }
+      stop(0);
       await failed;
       await line.gone;
     },
@@ -353,4 +380,12 @@ describe.runIf(IS_LINUX)('the host', () => {
 
 function ownerOf(pid: string): number | null {
   return statSync(join('/proc', pid), { throwIfNoEntry: false })?.uid ?? null;
+}
+
+function descendants(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    .trim()
+    .split(' ')
+    .filter(Boolean);
+  return children.flatMap((child) => [Number(child), ...descendants(Number(child))]);
 }
