@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { handMadeElf } from '../../../../test/programs/hand-made-elf.js';
 import type { ArtifactAnswer } from '../../../core/wire.js';
@@ -88,6 +88,15 @@ describe('the cache of binaries', () => {
     await take(elf(2));
     expect(asked).toHaveLength(4);
     first.giveBack();
+  });
+
+  it('gives out no file that it is about to remove', async () => {
+    const { take, folder } = setUp({ maxBytes: 1 });
+    for (let i = 0; i < 100; i++) {
+      const { path, giveBack } = await take(elf(1));
+      expect(readdirSync(folder)).toEqual([basename(path)]);
+      giveBack();
+    }
   });
 
   it.each([

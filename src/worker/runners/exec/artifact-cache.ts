@@ -192,7 +192,18 @@ export class ArtifactCache {
       bytes -= entry.bytes;
       this.#used.delete(sha256);
       this.#checked.delete(sha256);
-      await rm(join(this.#parts.folder, sha256), { force: true });
+      await this.#remove(sha256);
+    }
+  }
+
+  /** Whoever needs it meanwhile waits, and downloads it again: it must not find the file that is about to go. */
+  async #remove(sha256: string): Promise<void> {
+    const gone = rm(join(this.#parts.folder, sha256), { force: true });
+    this.#coming.set(sha256, gone);
+    try {
+      await gone;
+    } finally {
+      this.#coming.delete(sha256);
     }
   }
 }
