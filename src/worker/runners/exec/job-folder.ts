@@ -32,14 +32,20 @@ export class JobFolder {
    */
   static make({ path, payload, token, user }: FolderParts): JobFolder {
     makeNew(path);
-    mkdirSync(join(path, OUTPUT_FOLDER), { mode: 0o700 });
-    writeFileSync(join(path, PAYLOAD_FILE), payload, { mode: 0o600 });
-    if (token !== undefined) writeFileSync(join(path, TOKEN_FILE), token, { mode: 0o600 });
-    if (user !== null) {
-      // The folder comes last: what is inside cannot be replaced before it is the program's own.
-      const inside = [OUTPUT_FOLDER, PAYLOAD_FILE, ...(token === undefined ? [] : [TOKEN_FILE])];
-      for (const name of inside) chownSync(join(path, name), user, user);
-      chownSync(path, user, user);
+    try {
+      mkdirSync(join(path, OUTPUT_FOLDER), { mode: 0o700 });
+      writeFileSync(join(path, PAYLOAD_FILE), payload, { mode: 0o600 });
+      if (token !== undefined) writeFileSync(join(path, TOKEN_FILE), token, { mode: 0o600 });
+      if (user !== null) {
+        // The folder comes last: what is inside cannot be replaced before it is the program's own.
+        const inside = [OUTPUT_FOLDER, PAYLOAD_FILE, ...(token === undefined ? [] : [TOKEN_FILE])];
+        for (const name of inside) chownSync(join(path, name), user, user);
+        chownSync(path, user, user);
+      }
+    } catch (error) {
+      // A full disk must not keep what fitted.
+      rmSync(path, { recursive: true, force: true });
+      throw error;
     }
     return new JobFolder(path);
   }
