@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { environmentName } from '../../core/config.js';
 import { asPunctualError, PunctualError } from '../../core/errors.js';
 import { secretsOfProgram } from '../../core/exec-target.js';
-import { type Execution, withinBounds } from '../../core/execution.js';
+import { withinBounds } from '../../core/execution.js';
 import type { ExecTarget } from '../../core/job.js';
 import { EXEC_ORIGIN } from '../../core/secret.js';
 import { type JobContext, PermanentError } from '../../core/task.js';
@@ -184,9 +184,11 @@ class ProgramRun {
       const launched = this.#launched(file, folder);
       this.stop.execution = launched.execution;
       const redaction = redactionOf(secrets, assignment);
-      const end = await this.#ended(this.#request(launched, folder, secrets), redaction, follow);
-      const execution = redactedExecution(executionOf(launched.execution, end), redaction);
-      this.stop.execution = withinBounds(execution);
+      const end = redactedEnd(
+        await this.#ended(this.#request(launched, folder, secrets), redaction, follow),
+        redaction,
+      );
+      this.stop.execution = withinBounds(executionOf(launched.execution, end));
       if (end.isCut) this.context.log.warn('More was printed than is kept; further lines are left out.');
       if (!end.isWhole && launched.tree.kind !== 'group')
         this.context.log.warn('Some of its processes could not be ended.');
@@ -196,7 +198,7 @@ class ProgramRun {
         const { log } = this.context;
         return sendOutputs({ gateway, assignment, folder: folder.output, user: this.#user, log, signal });
       });
-      return redactedResult(end, redaction);
+      return redaction.json(resultOfProgram(end));
     } finally {
       await folder.remove();
     }
@@ -301,13 +303,17 @@ class ProgramRun {
     const ended = new Promise<EndedMessage>((resolve, reject) => {
       settle = { onEnded: resolve, onFailed: reject };
     });
-    const end = await ready.hosts.run(request, {
+    const host = await ready.hosts.open();
+    // A program whose attempt was stopped while its host started never begins.
+    this.#throwIfStopped();
+    host.start(request, {
       ...settle!,
       onLines: (stream, lines) => {
         const level = stream === 'stdout' ? 'info' : 'warn';
         for (const line of lines) context.log[level](redaction.text(line));
       },
     });
+    const end = (graceMs: number) => host.stop(request.id, graceMs);
     const gone = ended.then(
       () => undefined,
       () => undefined,
@@ -323,20 +329,8 @@ class ProgramRun {
   }
 }
 
-function redactedExecution(execution: Execution, redaction: Redaction): Execution {
-  const { stdout, stderr, ...rest } = execution;
-  return {
-    ...rest,
-    ...(stdout !== undefined && { stdout: redaction.text(stdout) }),
-    ...(stderr !== undefined && { stderr: redaction.text(stderr) }),
-  };
-}
-
-function redactedResult(end: EndedMessage, redaction: Redaction): unknown {
-  try {
-    return redaction.json(resultOfProgram(end));
-  } catch (thrown) {
-    if (!(thrown instanceof ExecError)) throw thrown;
-    throw new ExecError(thrown.code, redaction.text(thrown.message), { retryable: thrown.retryable });
-  }
+/** What people see of it is redacted before anything is cut from it: a part of a secret would not be found. */
+function redactedEnd(end: EndedMessage, redaction: Redaction): EndedMessage {
+  const { stdoutTail, stderrTail } = end;
+  return { ...end, stdoutTail: redaction.text(stdoutTail), stderrTail: redaction.text(stderrTail) };
 }

@@ -1,5 +1,4 @@
-import { ExecHostProcess, type ProgramListener } from './exec-host-process.js';
-import type { StartRequest } from './host/messages.js';
+import { ExecHostProcess } from './exec-host-process.js';
 import { forgetHost, noteHost } from './leftovers.js';
 import type { Machine } from './machine.js';
 
@@ -24,13 +23,6 @@ export class ExecHosts {
     const { host, up } = this.#current;
     await up;
     return host;
-  }
-
-  /** Starts a program on a host and answers with the means to stop it. */
-  async run(request: StartRequest, listener: ProgramListener): Promise<(graceMs: number) => void> {
-    const host = await this.open();
-    host.start(request, listener);
-    return (graceMs) => host.stop(request.id, graceMs);
   }
 
   async close(): Promise<void> {

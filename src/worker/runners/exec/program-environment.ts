@@ -7,6 +7,11 @@ import { PROGRAM_PATH } from './command-file.js';
 import { ExecError } from './exec-error.js';
 import { OUTPUT_FOLDER, PAYLOAD_FILE, TOKEN_FILE } from './job-folder.js';
 
+/** Shorter lines of a secret tell little, and would make much else unreadable. */
+const LEAST_LINE = 16;
+/** The most lines of a secret that are looked for: each is, in every line that is printed. */
+const MOST_LINES = 128;
+
 /** What a program finds in its environment: what its target says and what it needs to report, and nothing of the worker's. */
 
 interface EnvironmentParts {
@@ -62,7 +67,15 @@ function newTrace(): string {
 /** What must not be kept of what a program prints: the values of its secrets, and its token. */
 export function redactionOf(secrets: SecretsAnswer['values'], { receiverToken }: Assignment): Redaction {
   const marks = new Map<string, string>();
-  for (const name of Object.keys(secrets)) marks.set(secrets[name]!, `[secret ${name}]`);
+  for (const name of Object.keys(secrets)) {
+    for (const part of [secrets[name]!, ...longLinesOf(secrets[name]!)]) marks.set(part, `[secret ${name}]`);
+  }
   if (receiverToken !== undefined) marks.set(receiverToken, '[token]');
   return new Redaction(marks);
+}
+
+/** What is printed is kept by the line, so that a value of several lines, such as a key, would not be found as a whole. */
+function longLinesOf(value: string): string[] {
+  const lines = value.split('\n').map((line) => line.trim());
+  return lines.length === 1 ? [] : lines.filter((line) => line.length >= LEAST_LINE).slice(0, MOST_LINES);
 }

@@ -7,7 +7,7 @@ import { removeFolder } from './remove-folder.js';
 
 function newFolder(): string {
   const root = mkdtempSync(join(tmpdir(), 'punctual-remove-'));
-  onTestFinished(() => execFileSync('rm', ['-rf', root]));
+  onTestFinished(() => void execFileSync('rm', ['-rf', root]));
   mkdirSync(join(root, 'job'));
   return join(root, 'job');
 }
