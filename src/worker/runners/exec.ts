@@ -76,6 +76,10 @@ export class ExecRunner implements Runner {
     const { gateway, session, options } = host;
     const machine = await lookAtMachine();
     const users = 'use' in machine.users ? machine.users.use : null;
+    if ('why' in machine.users && process.getuid?.() === 0) {
+      const detail = `Programs run as root, because attempts cannot have users of their own: ${machine.users.why}.`;
+      host.onWarning(new PunctualError('CONFIGURATION', detail));
+    }
     const folder = await WorkFolder.open(options.exec.folder, users);
     const hosts = new ExecHosts(machine, folder.path, () => {
       host.onWarning(new PunctualError('INTERNAL', 'The exec host ended, and is started again.'));
