@@ -42,6 +42,7 @@ export default function ArtifactsScreen() {
         <TextField
           label="Name"
           placeholder="All names"
+          hint="The whole name, without its version"
           isLazy
           value={query.value.get('name') ?? ''}
           onChange={(text) => setQuery({ name: text.trim() })}
