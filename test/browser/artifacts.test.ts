@@ -118,6 +118,13 @@ it('the page of a job names the artifact that it runs, and what it has left is s
   const program = page.getByRole('link', { name: 'Download hello@1.0' });
   expect(await saved(page, program)).toEqual(['hello-1.0', elf]);
 
+  // Artifacts are in no queue, so there are none for a key that is restricted to some.
+  const body = { name: 'sorter', scopes: ['read'], tenant: user.tenant, queues: ['default'] };
+  const { key } = await node.get<NewKeyView>('POST', '/v1/keys', { body });
+  const restricted = (await Visit.begin(node, { key, path: `/jobs/${id}` })).page;
+  await restricted.getByRole('row', { name: 'deep/page.html' }).getByText('35 B').waitFor();
+  expect(await restricted.getByRole('main').locator('a[href*="artifacts/"]').count()).toBe(0);
+
   visit.expects(/status of 404/);
   await user.get('DELETE', `/v1/artifacts/${artifact.id}`);
   await page.goto(`${visit.root}/jobs/${id}`);
