@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { rangeOf } from './artifact-downloads.js';
+import { dispositionOf, rangeOf } from './artifact-downloads.js';
 
 it.each<[string | null, unknown]>([
   [null, null],
@@ -18,4 +18,15 @@ it.each<[string | null, unknown]>([
   [`bytes=${'9'.repeat(16)}-`, null],
 ])('of ten bytes, the range %s', (header, expected) => {
   expect(rangeOf(header, 10)).toEqual(expected);
+});
+
+it.each<[object, string]>([
+  [{ name: 'packer', version: '1.0' }, 'filename="packer-1.0"'],
+  [{}, 'filename="an-id"'],
+  [{ output: 'result.txt' }, "filename*=UTF-8''result.txt"],
+  [{ output: 'deep/in/page.html' }, "filename*=UTF-8''page.html"],
+  [{ output: `"; x='(ü)*!` }, "filename*=UTF-8''%22%3B%20x%3D%27%28%C3%BC%29%2A!"],
+])('the bytes of %o are saved as %s', (fields, expected) => {
+  const artifact = { id: 'an-id', name: null, version: null, output: null, ...fields };
+  expect(dispositionOf(artifact)).toBe(`attachment; ${expected}`);
 });

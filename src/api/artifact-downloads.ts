@@ -1,12 +1,13 @@
 import type { ByteRange } from '../artifact/artifact-store.js';
 import { PunctualError } from '../core/errors.js';
-import { SignedQuery } from '../core/schemas/artifact.js';
+import { ContentQuery, SignedQuery } from '../core/schemas/artifact.js';
 import { IdPath } from '../core/schemas/query.js';
 import { verifyDownload } from '../core/tokens.js';
 import { type ArtifactRow, findArtifact } from '../store/artifacts.js';
 import { noArtifact } from './artifact-view.js';
 import { mustFind } from './artifacts.js';
 import type { NodeContext } from './context.js';
+import { forbidden } from './restrictions.js';
 import { Answer, type Call, type OtherAnswer, type Route, route } from './route.js';
 
 const BYTES: OtherAnswer = {
@@ -27,9 +28,12 @@ export const artifactDownloadRoutes: readonly Route[] = [
     summary: 'The bytes of an artifact, or a range of them.',
     scope: 'read',
     params: IdPath,
+    query: ContentQuery,
     answers: { 200: BYTES, 206: PART_OF_BYTES },
-    run: async ({ node, caller, params: { id }, call }) =>
-      bytesOf(node, await mustFind(node, caller, id), call),
+    run: async ({ node, caller, params: { id }, query: { tenant = caller.tenant }, call }) => {
+      if (tenant !== caller.tenant && !caller.operator) throw forbidden('The key belongs to another tenant.');
+      return bytesOf(node, await mustFind(node, { ...caller, tenant }, id), call);
+    },
   }),
   route({
     id: 'downloadArtifact',
@@ -57,14 +61,14 @@ export const artifactDownloadRoutes: readonly Route[] = [
 ];
 
 async function bytesOf({ artifacts, transfers }: NodeContext, row: ArtifactRow, call: Call): Promise<Answer> {
-  const { id, tenant, sha256, size, name, version } = row;
+  const { id, tenant, sha256, size } = row;
   if (row.state !== 'ready')
     throw new PunctualError('ARTIFACT_PENDING', `Artifact ${id} is not uploaded yet.`);
   const range = rangeOf(call.range, size);
   const headers = {
     'accept-ranges': 'bytes',
     etag: `"${sha256}"`,
-    'content-disposition': `attachment; filename="${name === null ? id : `${name}-${version}`}"`,
+    'content-disposition': dispositionOf(row),
   };
   if (range === 'unsatisfiable')
     throw new PunctualError('RANGE_NOT_SATISFIABLE', `The artifact has ${size} bytes.`);
@@ -89,6 +93,26 @@ async function bytesOf({ artifacts, transfers }: NodeContext, row: ArtifactRow, 
     end();
     throw error;
   }
+}
+
+/**
+ * Has a browser save the bytes and never show them: a page in them would have the rights of the dashboard. What a job has left
+ * keeps its name, which may be any text.
+ */
+export function dispositionOf({
+  id,
+  name,
+  version,
+  output,
+}: Pick<ArtifactRow, 'id' | 'name' | 'version' | 'output'>): string {
+  if (name !== null) return `attachment; filename="${name}-${version}"`;
+  if (output === null) return `attachment; filename="${id}"`;
+  // What stays as it is in an address, but may not in this header.
+  const file = encodeURIComponent(output.slice(output.lastIndexOf('/') + 1)).replace(
+    /['()*]/g,
+    (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return `attachment; filename*=UTF-8''${file}`;
 }
 
 /** The range that a request asks for; null for all. Of several ranges, and of what cannot be read, all are sent: that is allowed. */

@@ -5,7 +5,9 @@ import { task } from '../../src/core/task.js';
 import type { ScheduleView } from '../../src/core/wire.js';
 import type { Workflow } from '../../src/core/workflow.js';
 import { Door } from '../happening.js';
+import { push } from '../integration/artifacts/artifact-for-tests.js';
 import { TestNode } from '../node-for-tests.js';
+import { handMadeElf } from '../programs/hand-made-elf.js';
 import { expectAccessible } from './accessibility.js';
 import { Visit } from './visit.js';
 
@@ -273,4 +275,32 @@ it('a schedule starts workflows or batches, and forms say what is wrong before t
   expect(made.batch!.jobs).toHaveLength(2);
   await page.getByRole('button', { name: 'Run now' }).click();
   await page.waitForURL(/\/batches\//);
+});
+
+it('a schedule runs a program, which is changed in the form unless it says more than the form can show', async () => {
+  const { page, root } = await Visit.begin(node, { path: '/schedules/new' });
+  await page.getByLabel('Name').fill('packing');
+  await page.getByRole('button', { name: 'A program' }).click();
+  await page.getByLabel('Artifact').fill('packer');
+  await page.getByLabel('Arguments').fill('--all');
+  await expectAccessible(page);
+  // No command of the program makes such a schedule.
+  await page.getByRole('button', { name: 'Copy as a command' }).click();
+  expect(await page.locator('.menu:popover-open .menu-item').allTextContents()).toEqual(['Copy as curl']);
+  await page.keyboard.press('Escape');
+  await push(node, handMadeElf('x64', 0), { name: 'packer', version: '1' });
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByRole('heading', { name: 'packing', level: 1 }).waitFor();
+  await page.goto(`${root}/schedules/packing/edit`);
+  await page.getByLabel('Arguments').fill('--some');
+  await page.getByRole('button', { name: 'Change it' }).click();
+  await page.getByRole('heading', { name: 'packing', level: 1 }).waitFor();
+  const target = async () => (await node.get<ScheduleView>('GET', '/v1/schedules/packing')).target;
+  await expect.poll(target).toEqual({ type: 'exec', artifact: 'packer', args: ['--some'] });
+
+  const more = { type: 'exec', artifact: 'packer', limits: { memory: 67_108_864 } };
+  await node.get('PATCH', '/v1/schedules/packing', { body: { target: more } });
+  await page.goto(`${root}/schedules/packing/edit`);
+  await page.getByText('It runs a program, with more than this form can show').waitFor();
+  expect(await page.getByRole('button', { name: 'Change it' }).isDisabled()).toBe(true);
 });

@@ -86,6 +86,18 @@ it('what is drawn on a canvas has the colours of the theme, also after it has ch
   await expect.poll(() => page.evaluate(axisColour)).toBe(dark);
 });
 
+it('charts are drawn in a browser whose language is the locale of a system', async () => {
+  const { context, page } = await Visit.begin(node, { path: '/jobs' });
+  const session = await context.newCDPSession(page);
+  const userAgent = await page.evaluate<string>('navigator.userAgent');
+  await session.send('Emulation.setUserAgentOverride', { userAgent, acceptLanguage: 'en-US@posix' });
+  await page.goto(`${node.url}/`);
+  // The page changes nothing of the list.
+  expect(await page.evaluate<string>('navigator.languages[0]')).toBe('en-US@posix');
+  for (const name of ['Throughput', 'Start delay', 'Load ahead'])
+    await page.getByRole('region', { name }).locator('canvas').waitFor();
+});
+
 it('the page fits a phone: nothing is wider than it, and the navigation opens', async () => {
   const { page } = await Visit.begin(node, { size: { width: 360, height: 740 } });
   await page.getByRole('region', { name: 'Throughput' }).locator('canvas').waitFor();

@@ -261,6 +261,7 @@ describe('a job', () => {
     const error = { message: 'exit 3', code: 'EXIT_STATUS' };
     await worker.report({ jobId: id, fence, outcome: 'failed', error, execution });
     const { page } = await Visit.begin(node, { path: `/jobs/${id}` });
+    await page.getByText('exit 3, not isolated').waitFor();
     await page.getByRole('button', { name: 'more about attempt 1' }).click();
     const ran = page.getByRole('region', { name: 'How attempt 1 ran' });
     await ran.getByText('with exit code 3').waitFor();

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Job } from '../../src/core/job.js';
 import type { JobPage } from '../../src/core/wire.js';
+import { announce } from '../integration/artifacts/artifact-for-tests.js';
 import { TestNode } from '../node-for-tests.js';
 import { expectAccessible } from './accessibility.js';
 import { Visit } from './visit.js';
@@ -121,4 +122,27 @@ it('a call is submitted with its headers, and a wrong address is told at its fie
     ...{ type: 'http', url: 'https://example.com/hook', method: 'POST', expect: [204] },
     headers: { 'x-team': 'blue', authorization: { $secret: 'token', prefix: 'Bearer ' } },
   });
+});
+
+it('a program is submitted with its arguments, and edited and run again', async () => {
+  const { page, root } = await Visit.begin(node, { path: '/submit' });
+  await page.getByRole('button', { name: 'A program' }).click();
+  await page.getByLabel('Artifact').fill('packer@1.0');
+  await page.getByLabel('Arguments').fill('--fast\nin file');
+  await page.getByLabel('Environment').fill('REGION=eu=1');
+  await page.getByLabel('Isolation').selectOption('required');
+  await page.getByLabel('Payload').fill('{"id": 12345678901234567890}');
+  await expectAccessible(page);
+  const artifact = await announce(node, Buffer.from('not there yet'), { name: 'packer', version: '1.0' });
+  await page.getByRole('button', { name: 'Submit the job' }).click();
+  await page.getByRole('heading', { name: 'packer@1.0' }).waitFor();
+  const { id } = await newest();
+  const { target } = await node.get<Job>('GET', `/v1/jobs/${id}`);
+  expect(target).toEqual({
+    ...{ type: 'exec', artifact: artifact.body.id, args: ['--fast', 'in file'], env: { REGION: 'eu=1' } },
+    isolation: 'required',
+  });
+  await page.goto(`${root}/submit?from=${id}`);
+  await expect.poll(() => page.getByLabel('Arguments').inputValue()).toBe('--fast\nin file');
+  expect(await page.getByLabel('Environment').inputValue()).toBe('REGION=eu=1');
 });

@@ -113,3 +113,9 @@ export function may(scope: KeyScope | 'operator'): boolean {
   if (scope === 'operator') return false;
   return scopes.includes(scope) || (scope === 'read' && scopes.includes('admin'));
 }
+
+/** Whether the session may see artifacts: they belong to no queue and no task, so a key that is restricted to some sees none. */
+export function seesArtifacts(): boolean {
+  const who = session.value ?? lastSession.value;
+  return who !== null && who.queues === null && who.tasks === null;
+}

@@ -59,7 +59,10 @@ export async function perform(action: Action): Promise<boolean> {
   }
 }
 
-type Shown = Pick<Action, 'method' | 'path' | 'body' | 'cli' | 'allTenants'>;
+type Shown = Pick<Action, 'method' | 'path' | 'body' | 'allTenants'> & {
+  /** Null where no command says it. */
+  readonly cli: string | null;
+};
 
 /** The command that does the same with curl. */
 export function curlText({ method, path, body, allTenants = false }: Omit<Shown, 'cli'>): string {
@@ -75,18 +78,18 @@ export function curlText({ method, path, body, allTenants = false }: Omit<Shown,
 }
 
 /** The command of the program that does the same. */
-export function cliText({ cli, allTenants }: Pick<Shown, 'cli' | 'allTenants'>): string {
+export function cliText({ cli, allTenants }: Pick<Action, 'cli' | 'allTenants'>): string {
   if (tenant.value === null || allTenants) return cli;
   const isMeant = tenant.value === DEFAULT_TENANT && allTenants === undefined;
   return isMeant ? cli : `${cli} --tenant ${quoted(tenant.value)}`;
 }
 
 /** The two ways to do or read something without the page, for the clipboard. */
-export function CopyAs(shown: Shown) {
+export function CopyAs({ cli, ...shown }: Shown) {
   return (
     <Menu button={<Icon name="terminal" />} label="Copy as a command" buttonClass="button button-icon">
       <CopyItem text={curlText(shown)} what="curl" />
-      <CopyItem text={cliText(shown)} what="CLI" />
+      {cli !== null && <CopyItem text={cliText({ ...shown, cli })} what="CLI" />}
     </Menu>
   );
 }

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type uPlot from 'uplot';
 import { shownTheme } from '../shell/theme.js';
 import { chartColours } from './chart-colours.js';
+import { loadPlot } from './load-plot.js';
 
 /** One line of a chart. */
 export interface Series {
@@ -52,7 +53,7 @@ export function Chart(props: ChartProps) {
   useEffect(() => {
     let isOver = false;
     let observer: ResizeObserver | undefined;
-    void import('uplot').then(({ default: Plot }) => {
+    void loadPlot().then((Plot) => {
       if (isOver || !place.current) return;
       const width = place.current.clientWidth;
       plot.current = new Plot(optionsOf(Plot, props, width, heightPx, setAt), newest.current, place.current);

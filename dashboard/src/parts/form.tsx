@@ -68,14 +68,22 @@ export function TextField(props: TextFieldProps) {
     list,
     ...field
   } = props;
-  const told = (event: { readonly currentTarget: HTMLInputElement }) => onChange(event.currentTarget.value);
+  // What is typed and not told yet: without it, a page that is drawn anew meanwhile would take it away.
+  const [typed, setTyped] = useState<string | null>(null);
+  type Typing = { readonly currentTarget: HTMLInputElement };
+  const told = ({ currentTarget }: Typing) => {
+    setTyped(null);
+    onChange(currentTarget.value);
+  };
+  const kept = ({ currentTarget }: Typing) => setTyped(currentTarget.value);
   return (
     <Field {...field}>
       {(attributes) => {
         const all = {
           ...attributes,
-          ...{ value, placeholder, required: isRequired, autocomplete: 'off', spellcheck: false, list },
-          ...(isLazy ? { onChange: told } : { onInput: told }),
+          ...{ value: typed ?? value, placeholder, required: isRequired, list },
+          ...{ autocomplete: 'off', spellcheck: false },
+          ...(isLazy ? { onInput: kept, onChange: told } : { onInput: told }),
         };
         // Written out, because the types of elements differ by it.
         if (type === 'password') return <input {...all} type="password" />;

@@ -137,6 +137,16 @@ export const OutputPath = strict({
 /** The attempt that leaves something, where no token says it. */
 export const OutputQuery = strict({ fence: Type.Optional(Fence) });
 
+/** Whose artifact it is, for what cannot send a header, such as a link in a page. */
+export const ContentQuery = strict({
+  tenant: Type.Optional(
+    Type.String({
+      ...Name,
+      description: 'For an operator, in place of the header `punctual-tenant`.',
+    }),
+  ),
+});
+
 /** The signature of an address. */
 export const SignedQuery = strict({
   token: Type.String({ minLength: 1, maxLength: 4_096 }),

@@ -129,6 +129,27 @@ it('what an attempt leaves is listed at its job, and read as an artifact', async
   expect(await put(mine, 'late', 'x')).toMatchObject({ status: 409, body: { code: 'STALE_FENCE' } });
 });
 
+it('what an attempt leaves is for its tenant, and for an operator who names the tenant in the address', async () => {
+  const mine = await held();
+  const { body: left } = await put(mine, 'page.html', '<b>hello</b>');
+  await mine.worker.succeed(mine.assignment);
+  const path = `/v1/artifacts/${left.id}/content`;
+  const read = await fetch(`${node.url}${path}?tenant=${mine.user.tenant}`, {
+    headers: { authorization: `Bearer ${node.apiKey}` },
+  });
+  expect(await read.text()).toBe('<b>hello</b>');
+  expect(Object.fromEntries(read.headers)).toMatchObject({
+    'content-type': 'application/octet-stream',
+    'content-disposition': "attachment; filename*=UTF-8''page.html",
+    'x-content-type-options': 'nosniff',
+  });
+  expect((await node.ask('GET', path)).status).toBe(404);
+  const { tenant } = node.newTenant();
+  const key = await keyFor(tenant, 'read');
+  expect((await node.ask('GET', `${path}?tenant=${mine.user.tenant}`, { key })).status).toBe(403);
+  expect((await node.ask('GET', `${path}?tenant=${tenant}`, { key })).status).toBe(404);
+});
+
 it('an attempt leaves neither too much nor in the name of another job', async () => {
   const mine = await held();
   const other = await held();

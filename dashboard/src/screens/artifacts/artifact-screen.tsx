@@ -12,6 +12,7 @@ import { addressOf } from '../../routing/root.js';
 import type { ScreenProps } from '../../routing/routes.js';
 import { artifactTitle, kindText } from './artifact-words.js';
 import { DeleteArtifact } from './delete-artifact.js';
+import { DownloadArtifact } from './download-artifact.js';
 
 const EVERY_MS = 10_000;
 
@@ -23,6 +24,7 @@ export default function ArtifactScreen({ params: { id = '' } }: ScreenProps) {
   return (
     <>
       <ScreenTop title={<span class="mono">{view ? artifactTitle(view) : 'Artifact'}</span>}>
+        {view && <DownloadArtifact artifact={view} />}
         {view && <DeleteArtifact artifact={view} onDone={() => goTo('/artifacts')} />}
         <CopyAs method="GET" path={path} cli={`punctual artifact get ${id}`} />
       </ScreenTop>

@@ -13,6 +13,7 @@ import { type Column, Table } from '../../parts/table.js';
 import { query, setQuery } from '../../routing/location.js';
 import { kindText } from './artifact-words.js';
 import { DeleteArtifact } from './delete-artifact.js';
+import { DownloadArtifact } from './download-artifact.js';
 
 const STATES = ['pending', 'ready'];
 const FILTERS = ['name', 'state', 'job'];
@@ -41,6 +42,7 @@ export default function ArtifactsScreen() {
         <TextField
           label="Name"
           placeholder="All names"
+          hint="The whole name, without its version"
           isLazy
           value={query.value.get('name') ?? ''}
           onChange={(text) => setQuery({ name: text.trim() })}
@@ -92,8 +94,13 @@ function columnsOf(refresh: () => void): readonly Column<ArtifactView>[] {
       render: ({ createdAt }) => <Moment at={createdAt} />,
     },
     {
-      ...{ title: 'Change', width: '120px', hiddenBelow: 'narrow' },
-      render: (artifact) => <DeleteArtifact artifact={artifact} isSmall onDone={refresh} />,
+      ...{ title: 'Change', width: '220px', hiddenBelow: 'narrow' },
+      render: (artifact) => (
+        <>
+          <DownloadArtifact artifact={artifact} isSmall />{' '}
+          <DeleteArtifact artifact={artifact} isSmall onDone={refresh} />
+        </>
+      ),
     },
   ];
 }

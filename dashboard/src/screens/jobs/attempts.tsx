@@ -9,7 +9,7 @@ import { StateBadge } from '../../parts/state-badge.js';
 import { addressOf } from '../../routing/root.js';
 import { type AttemptLine, attemptLines } from './attempt-spans.js';
 import { ErrorText } from './error-text.js';
-import { ExecutionView } from './execution-view.js';
+import { ExecutionView, executionText } from './execution-view.js';
 import { othersOf } from './other-fields.js';
 import { type TimeScale, timeScale } from './time-scale.js';
 
@@ -110,6 +110,7 @@ function Line({
           ) : (
             <StateBadge state={attempt.outcome ?? 'running'} />
           )}
+          {execution && <span class="soft job-attempts-execution">{executionText(execution)}</span>}
           {hasMore && (
             <button
               type="button"

@@ -35,6 +35,13 @@ export function ExecutionView({ execution, attempt }: ExecutionViewProps) {
   );
 }
 
+/** The same in a few words. */
+export function executionText({ exitCode, signal, outOfMemory, isolation }: Execution): string {
+  const end = signal ?? (exitCode === undefined ? null : `exit ${exitCode}`);
+  const apart = isolation === 'none' ? 'not isolated' : `isolated by ${isolation}`;
+  return [end, outOfMemory ? 'out of memory' : null, apart].filter((part) => part !== null).join(', ');
+}
+
 function endOf({ exitCode, signal, outOfMemory }: Execution): string {
   const memory = outOfMemory ? ', because it used more memory than it may' : '';
   if (signal !== undefined) return `by the signal ${signal}${memory}`;

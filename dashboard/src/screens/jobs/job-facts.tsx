@@ -5,8 +5,9 @@ import { Facts } from '../../parts/facts.js';
 import { JsonView } from '../../parts/json-view.js';
 import { Moment } from '../../parts/moment.js';
 import { addressOf } from '../../routing/root.js';
+import { JobArtifact } from './job-artifact.js';
 import { addressWith, type JobFilter } from './job-filter.js';
-import { shortId } from './job-words.js';
+import { artifactOf, shortId } from './job-words.js';
 import { othersOf } from './other-fields.js';
 
 /** Fields that stand somewhere on the page of a job. */
@@ -50,6 +51,7 @@ const KNOWN: readonly (keyof Job)[] = [
 /** Everything about a job that is one line. */
 export function JobFacts({ job }: { readonly job: Job }) {
   const others = othersOf(job, KNOWN);
+  const artifact = artifactOf(job);
   return (
     <section class="card" aria-labelledby="facts-title">
       <header class="card-top">
@@ -58,6 +60,14 @@ export function JobFacts({ job }: { readonly job: Job }) {
       <Facts
         facts={[
           ['Queue', <To key="q" path={`/queues/${encodeURIComponent(job.queue)}`} text={job.queue} />],
+          [
+            'Program',
+            artifact && (
+              <span key="program" class="mono wrapped">
+                <JobArtifact id={artifact} />
+              </span>
+            ),
+          ],
           ['Priority', job.priority],
           ['Created', <MomentBy key="c" at={job.createdAt} by={job.createdBy} />],
           ['Due', <Moment key="d" at={job.runAt} />],

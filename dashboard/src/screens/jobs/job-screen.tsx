@@ -16,9 +16,11 @@ import type { ScreenProps } from '../../routing/routes.js';
 import { Attempts } from './attempts.js';
 import { ChangeDialog } from './change-dialog.js';
 import { ErrorText } from './error-text.js';
+import { JobArtifact } from './job-artifact.js';
 import { JobFacts } from './job-facts.js';
 import { JobLogs } from './job-logs.js';
-import { standing, workText } from './job-words.js';
+import { JobOutputs } from './job-outputs.js';
+import { artifactOf, standing, workText } from './job-words.js';
 import { jsonText } from './json-text.js';
 import { Relatives } from './relatives.js';
 import { actionsFor, isChangeable } from './steering.js';
@@ -59,6 +61,7 @@ function WholeJob({ job, resource }: { readonly job: Job; readonly resource: Res
             </section>
           )}
           <Attempts job={job} />
+          {job.target.type === 'exec' && <JobOutputs job={job} />}
           {hasResult && <JsonCard title="Result" value={job.result} />}
           <JsonCard title="Payload" value={job.payload} />
           <TargetCard job={job} />
@@ -77,11 +80,13 @@ function Header({ job, onDone }: { readonly job: Job; readonly onDone: () => voi
   const [isChanging, setChanging] = useState(false);
   const { text, tone } = standing(job);
   const mayChange = may('submit') && isChangeable(job);
+  const artifact = artifactOf(job);
   return (
     <header class="screen-top job-top">
       <div class="job-name">
         <h1>
-          {workText(job)} <StateBadge state={job.state} text={text} {...(tone && { tone })} />
+          {job.task === null && artifact !== null ? <JobArtifact id={artifact} /> : workText(job)}{' '}
+          <StateBadge state={job.state} text={text} {...(tone && { tone })} />
         </h1>
         <Copied text={job.id} what="the id" />
       </div>

@@ -20,6 +20,11 @@ export function targetText(target: Target): string {
   }
 }
 
+/** The artifact that a job runs; null if it runs none. */
+export function artifactOf({ target }: Pick<Job, 'target'>): string | null {
+  return target.type === 'exec' ? (target.artifact ?? null) : null;
+}
+
 /** How a job stands, with what its state alone does not say. */
 export function standing(job: Pick<ListedJob, 'state' | 'hold' | 'cancelRequestedAt' | 'failures'>): {
   readonly text: string;

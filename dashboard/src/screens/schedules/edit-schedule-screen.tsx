@@ -35,7 +35,8 @@ function Edit({ name, path, view }: EditProps) {
   const [before] = useState(() => draftOf(view));
   const [draft, setDraft] = useState<Draft>(before);
   const change = changeOf(name, before, draft);
-  const isFixed = draft.runs === 'target' && before.runs === 'target' && hasMoreThanForm(view);
+  const isFixed = draft.runs === before.runs && hasMoreThanForm(view);
+  const does = before.runs === 'program' ? 'runs a program' : `calls ${before.url}`;
   return (
     <>
       <ScreenTop
@@ -57,9 +58,7 @@ function Edit({ name, path, view }: EditProps) {
         draft={draft}
         onChange={(more) => setDraft({ ...draft, ...more })}
         name={name}
-        fixedCall={
-          isFixed ? `It calls ${before.url}, with more than this form can show; the API changes that.` : null
-        }
+        fixedTarget={isFixed ? `It ${does}, with more than this form can show; the API changes that.` : null}
         request={change && { method: 'PATCH', path, body: change.body }}
         verb="Change it"
         done={`${name} is changed from its next occurrence on.`}

@@ -3,12 +3,13 @@ import type { ScheduleView } from '../../../../src/core/wire.js';
 import { quoted } from '../../parts/quoted.js';
 import { jsonMistake, jsonText } from '../jobs/json-text.js';
 import { localText, momentOfLocal } from '../jobs/local-time.js';
+import { NO_PROGRAM, type ProgramDraft, programDraftOf, programOf } from '../submit/program-draft.js';
 
 /** A schedule that somebody writes or changes: what stands in the form, as text, and what is sent of it. */
 
 /** Every field of the form. What is empty is left out, and takes its default. */
-export interface Draft {
-  readonly runs: 'task' | 'target' | 'workflow' | 'batch';
+export interface Draft extends ProgramDraft {
+  readonly runs: 'task' | 'target' | 'program' | 'workflow' | 'batch';
   readonly task: string;
   readonly method: string;
   readonly url: string;
@@ -34,6 +35,7 @@ export interface Draft {
 
 /** An empty form. */
 export const EMPTY: Draft = {
+  ...NO_PROGRAM,
   ...{ runs: 'task', task: '', method: 'POST', url: '', workflow: '', payload: '' },
   ...{ batch: '{\n  "jobs": [\n    { "task": "one" },\n    { "task": "two" }\n  ]\n}' },
   ...{ due: 'cron', cron: '0 3 * * *', every: '15m', at: '' },
@@ -44,6 +46,7 @@ export const EMPTY: Draft = {
 /** A field of the API, as JSON so that the numbers of payloads keep their digits, and as an option of the command line. */
 interface Part {
   readonly json: string;
+  /** Null where the command line has none. */
   readonly option: string | null;
 }
 
@@ -67,6 +70,7 @@ function partsOf(draft: Draft): Parts {
     const target = { type: 'http', method: draft.method, url };
     parts.set('target', { json: JSON.stringify(target), option: `--http ${draft.method} ${quoted(url)}` });
   }
+  if (runs === 'program') parts.set('target', { json: programOf(draft), option: null });
   // Its commands read it from their input.
   if (runs === 'batch') parts.set('batch', { json: draft.batch.trim(), option: '--batch -' });
   const payload = draft.payload.trim().replace(/\s*\n\s*/g, ' ');
@@ -82,7 +86,7 @@ function partsOf(draft: Draft): Parts {
   text('startAt', 'start-at', momentOfLocal(draft.startAt));
   text('endAt', 'end-at', momentOfLocal(draft.endAt));
   // The members of a batch say such things themselves.
-  if (runs === 'task' || runs === 'target') {
+  if (runs !== 'workflow' && runs !== 'batch') {
     text('queue', 'queue', draft.queue);
     const priority = draft.priority.trim();
     if (priority !== '') parts.set('priority', { json: priority, option: `--priority ${priority}` });
@@ -99,10 +103,10 @@ function catchUpPart(parts: Map<string, Part>, typed: string): void {
   });
 }
 
-/** What is sent, and the same as a command. */
+/** What is sent, and the same as a command; null where no command says it. */
 export interface Sent {
   readonly body: string;
-  readonly cli: string;
+  readonly cli: string | null;
 }
 
 /** What makes the schedule. */
@@ -137,8 +141,9 @@ export function changeOf(name: string, before: Draft, draft: Draft): Sent | null
   };
 }
 
-function commandOf(verb: string, { batch }: Draft, parts: readonly Part[]): string {
-  const options = parts.map(({ option }) => option).filter((option) => option !== null);
+function commandOf(verb: string, { batch }: Draft, parts: readonly Part[]): string | null {
+  const options = parts.map(({ option }) => option);
+  if (options.includes(null)) return null;
   const command = ['punctual', verb, ...options].join(' ');
   return options.includes('--batch -')
     ? `echo ${quoted(batch.trim().replace(/\s*\n\s*/g, ' '))} | ${command}`
@@ -159,10 +164,12 @@ export function mistakesOf({ runs, payload, batch }: Draft): Readonly<Record<str
 export function draftOf(schedule: ScheduleView): Draft {
   const { task, target, workflow, batch, payload, cron, every, at, catchUp } = schedule;
   const call = target?.type === 'http' ? target : null;
+  const isProgram = target?.type === 'exec';
   return {
     ...EMPTY,
-    runs: workflow ? 'workflow' : batch ? 'batch' : call ? 'target' : 'task',
+    runs: workflow ? 'workflow' : batch ? 'batch' : call ? 'target' : isProgram ? 'program' : 'task',
     task: task ?? '',
+    ...(target && programDraftOf(target)),
     ...(call && { method: call.method ?? 'POST', url: call.url }),
     workflow: workflow ?? '',
     ...(batch && { batch: jsonText(batch) }),
@@ -187,9 +194,10 @@ function catchUpText(catchUp: ScheduleDefinition['catchUp']): string {
   return typeof catchUp === 'object' ? catchUp.within : catchUp;
 }
 
-/** Whether a call says more than the form can show, so that changing where it goes would lose the rest. */
+/** Whether a call or a program says more than the form can show, so that changing it would lose the rest. */
 export function hasMoreThanForm({ target }: ScheduleView): boolean {
   if (!target) return false;
+  if (target.type === 'exec') return programDraftOf(target) === null;
   if (target.type !== 'http') return true;
   return Object.keys(target).some((name) => !['type', 'method', 'url'].includes(name));
 }

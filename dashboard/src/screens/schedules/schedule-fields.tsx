@@ -4,6 +4,7 @@ import type { Problem } from '../../api/problem.js';
 import { useResource } from '../../api/resource.js';
 import { Choice } from '../../parts/choice.js';
 import { Field, TextField } from '../../parts/form.js';
+import { ProgramFields } from '../submit/program-fields.js';
 import { useExpressionWords } from './expression-words.js';
 import { type Draft, mistakesOf } from './schedule-draft.js';
 
@@ -27,18 +28,19 @@ function useText({ draft, onChange, problem }: FieldsProps) {
 const RUNS = [
   ['task', 'A task'],
   ['target', 'A call to a URL'],
+  ['program', 'A program'],
   ['workflow', 'A workflow'],
   ['batch', 'A batch'],
 ] as const;
 const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE', 'HEAD'];
 
 interface RunsFieldsProps extends FieldsProps {
-  /** Why where a call goes cannot be changed here. */
-  readonly fixedCall: string | null;
+  /** Why a call or a program cannot be changed here. */
+  readonly fixedTarget: string | null;
 }
 
 /** What an occurrence runs, and with what. */
-export function RunsFields({ fixedCall, ...props }: RunsFieldsProps) {
+export function RunsFields({ fixedTarget, ...props }: RunsFieldsProps) {
   const { draft, onChange } = props;
   const text = useText(props);
   return (
@@ -58,7 +60,7 @@ export function RunsFields({ fixedCall, ...props }: RunsFieldsProps) {
         />
       )}
       {draft.runs === 'target' &&
-        (fixedCall === null ? (
+        (fixedTarget === null ? (
           <div class="schedule-call">
             <Field label="Method">
               {(attributes) => (
@@ -81,8 +83,10 @@ export function RunsFields({ fixedCall, ...props }: RunsFieldsProps) {
             />
           </div>
         ) : (
-          <p class="soft">{fixedCall}</p>
+          <p class="soft">{fixedTarget}</p>
         ))}
+      {draft.runs === 'program' &&
+        (fixedTarget === null ? <ProgramFields {...props} /> : <p class="soft">{fixedTarget}</p>)}
       {draft.runs === 'workflow' && <WorkflowField {...props} />}
       {draft.runs === 'batch' ? (
         <JsonField {...props} name="batch" label="Batch" hint="Its jobs start together, or not at all" />
@@ -193,7 +197,7 @@ const OVERLAPS = ['allow', 'skip', 'queue', 'cancel-previous'];
 export function MoreFields(props: FieldsProps) {
   const { draft, onChange } = props;
   const text = useText(props);
-  const isOfJob = draft.runs === 'task' || draft.runs === 'target';
+  const isOfJob = draft.runs !== 'workflow' && draft.runs !== 'batch';
   return (
     <details>
       <summary>Overlap, downtime, jitter, queue</summary>

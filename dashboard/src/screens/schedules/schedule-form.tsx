@@ -25,7 +25,7 @@ interface ScheduleFormProps {
   /** Missing where the name stands already. */
   readonly onName?: (name: string) => void;
   readonly name: string;
-  readonly fixedCall?: string | null;
+  readonly fixedTarget?: string | null;
   /** Null while there is nothing to send. */
   readonly request: FormRequest | null;
   readonly verb: string;
@@ -36,7 +36,7 @@ interface ScheduleFormProps {
 
 /** The form of a schedule, beside what it comes to. */
 export function ScheduleForm(props: ScheduleFormProps) {
-  const { draft, onChange, onName, name, request, verb, done, fixedCall = null, children } = props;
+  const { draft, onChange, onName, name, request, verb, done, fixedTarget = null, children } = props;
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isBusy, setBusy] = useState(false);
   const preview = usePreview(timesOf(draft));
@@ -67,7 +67,7 @@ export function ScheduleForm(props: ScheduleFormProps) {
             {...{ value: name, onChange: onName, problem, pointer: '/name' }}
           />
         )}
-        <RunsFields {...fields} fixedCall={fixedCall} />
+        <RunsFields {...fields} fixedTarget={fixedTarget} />
         <DueFields {...fields} problem={problem ?? preview.problem} />
         <MoreFields {...fields} />
         {problem && (

@@ -3,12 +3,14 @@ import { parseExactly, writeExactly } from '../../api/exact-json.js';
 import { quoted } from '../../parts/quoted.js';
 import { jsonMistake, jsonText } from '../jobs/json-text.js';
 import { localText, momentOfLocal } from '../jobs/local-time.js';
+import { linesOf, nested, objectOf, type Parts, part } from './json-parts.js';
+import { NO_PROGRAM, type ProgramDraft, programDraftOf, programOf } from './program-draft.js';
 
 /** A job that somebody is about to submit: what stands in the form, as text, and what is sent of it. */
 
 /** Every field of the form. What is empty is left out, and takes its default. */
-export interface Draft {
-  readonly kind: 'task' | 'http' | 'other';
+export interface Draft extends ProgramDraft {
+  readonly kind: 'task' | 'http' | 'program' | 'other';
   readonly task: string;
   readonly method: string;
   readonly url: string;
@@ -40,34 +42,19 @@ export interface Draft {
 }
 
 export const EMPTY: Draft = {
+  ...NO_PROGRAM,
   ...{ kind: 'task', task: '', method: 'POST', url: '', headers: '', target: '', payload: '' },
   ...{ queue: '', priority: '', when: 'now', delay: '', at: '', key: '', keyMode: '', keyWindow: '' },
   ...{ delivery: '', maxAttempts: '', backoffBase: '', backoffFactor: '', backoffMax: '', lostAttempts: '' },
   ...{ timeout: '', concurrencyKey: '', labels: '', startBefore: '', hold: false },
 };
 
-/** JSON as text, so that the numbers of payloads keep their digits. */
-type Parts = readonly (readonly [name: string, json: string])[];
-
 const text = JSON.stringify;
-
-function objectOf(parts: Parts): string {
-  return `{${parts.map(([name, json]) => `${text(name)}:${json}`).join(',')}}`;
-}
-
-/** The part with this name if there is anything in it. */
-function part(name: string, value: string, json = text(value)): Parts {
-  return value.trim() === '' ? [] : [[name, json]];
-}
 
 /** A number as it was typed; what is none is sent as text, and the API says what is wrong with it. */
 function number(name: string, value: string): Parts {
   const typed = value.trim();
   return part(name, typed, /^-?\d+(\.\d+)?$/.test(typed) ? String(Number(typed)) : text(typed));
-}
-
-function nested(name: string, parts: Parts): Parts {
-  return parts.length === 0 ? [] : [[name, objectOf(parts)]];
 }
 
 /** The body of the submission. */
@@ -110,6 +97,7 @@ function onOneLine(json: string): string {
 function workOf(draft: Draft): Parts {
   const { kind, task, method, url, headers, target } = draft;
   if (kind === 'task') return part('task', task);
+  if (kind === 'program') return [['target', programOf(draft)]];
   if (kind === 'other') return part('target', target, onOneLine(target));
   const more = target.trim() === '' ? [] : Object.entries(parseExactly(target) as object);
   return [
@@ -126,24 +114,11 @@ function workOf(draft: Draft): Parts {
   ];
 }
 
-/** Lines of a name and a value; a value that is an object of JSON refers to a secret. */
-function linesOf(lines: string, sign: ':' | '='): Parts {
-  return lines
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '')
-    .map((line) => {
-      const at = line.indexOf(sign);
-      const [name, value] = at < 0 ? [line, ''] : [line.slice(0, at).trim(), line.slice(at + 1).trim()];
-      const isSecret = value.startsWith('{"$secret"') && jsonMistake(value) === null;
-      return [name, isSecret ? value : text(value)] as const;
-    });
-}
-
 /** What cannot be sent because it is no JSON, by the pointer of its field. */
 export function mistakesOf({ payload, target, kind }: Draft): Readonly<Record<string, string>> {
   const wrongPayload = payload.trim() === '' ? null : jsonMistake(payload);
-  const wrongTarget = kind === 'task' || target.trim() === '' ? null : objectMistake(target);
+  const wrongTarget =
+    kind === 'task' || kind === 'program' || target.trim() === '' ? null : objectMistake(target);
   return {
     ...(wrongPayload !== null && { '/payload': wrongPayload }),
     ...(wrongTarget !== null && { '/target': wrongTarget }),
@@ -211,6 +186,8 @@ export function draftOfJob(job: Job): Draft {
 
 function workOfJob({ task, target }: Job): Partial<Draft> {
   if (task !== null) return { kind: 'task', task };
+  const program = programDraftOf(target);
+  if (program !== null) return { kind: 'program', ...program };
   if (target.type !== 'http') return { kind: 'other', target: jsonText(target) };
   const {
     type: _,

@@ -2,10 +2,12 @@ import { Choice } from '../../parts/choice.js';
 import { Field, fieldProblem } from '../../parts/field.js';
 import { type Draft, mistakesOf } from './draft.js';
 import type { FieldsProps } from './fields.js';
+import { ProgramFields } from './program-fields.js';
 
 const KINDS = [
   ['task', 'A task'],
   ['http', 'A call to a URL'],
+  ['program', 'A program'],
   ['other', 'Another target'],
 ] as const;
 const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE', 'HEAD'];
@@ -47,6 +49,7 @@ export function WorkFields({ draft, onChange, problem, tasks, description }: Wor
         </>
       )}
       {draft.kind === 'http' && <CallFields draft={draft} onChange={onChange} problem={problem} />}
+      {draft.kind === 'program' && <ProgramFields draft={draft} onChange={onChange} problem={problem} />}
       {draft.kind === 'other' && (
         <TargetField
           draft={draft}
