@@ -62,6 +62,27 @@ it('a program is pushed, listed, shown, pulled and deleted by its name', async (
   expect((await punctual(['artifact', 'get', 'packer', '--tenant', 'cli'])).code).toBe(5);
 });
 
+it('the beginning of an id is enough, a name that looks like one is a name, and stdout takes the bytes', async () => {
+  const folder = await newFolder();
+  const user = node.newTenant();
+  const run = (...args: string[]) => punctual(['artifact', ...args, '--tenant', user.tenant], { folder });
+  const { id } = await push(user, Buffer.from('some bytes'), { runnable: false });
+  const beginning = id.slice(0, -1);
+  expect((await run('get', beginning)).stdout).toContain(id);
+  expect(await run('pull', beginning, '--output', '-')).toEqual({
+    ...{ code: 0, stdout: 'some bytes', stderr: '' },
+  });
+  expect(await run('pull', id, '--output', '.')).toMatchObject({
+    ...{ code: 2, stderr: expect.stringContaining('is a folder') },
+  });
+  expect(await run('pull')).toMatchObject({ code: 2 });
+  expect((await run('get', '00000000')).code).toBe(5);
+  await push(user, Buffer.from('others'), { name: id.slice(0, 8), version: '1', runnable: false });
+  expect((await run('pull', id.slice(0, 8), '--output', '-')).stdout).toBe('others');
+  expect((await run('delete', beginning)).code).toBe(0);
+  expect((await run('get', id)).code).toBe(5);
+});
+
 it('what cannot be pushed says why', async () => {
   const folder = await newFolder();
   await writeFile(join(folder, 'text'), 'hello');
