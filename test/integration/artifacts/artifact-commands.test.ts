@@ -3,7 +3,8 @@ import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
-import { PART_BYTES } from '../../../src/core/artifact.js';
+import { type ArtifactView, PART_BYTES } from '../../../src/core/artifact.js';
+import type { Page } from '../../../src/core/wire.js';
 import { cliUnderTest, type ShellOptions } from '../../cli-under-test.js';
 import { TestNode, TestTenant } from '../../node-for-tests.js';
 import { handMadeElf } from '../../programs/hand-made-elf.js';
@@ -96,6 +97,32 @@ it('what cannot be pushed says why', async () => {
   expect(await punctual(['artifact', 'push', 'text', '--data'], { folder })).toMatchObject({
     ...{ code: 0, stdout: expect.stringContaining('file') },
   });
+});
+
+it('a push that is refused leaves nothing, says what helps, and keeps what had been announced before', async () => {
+  const folder = await newFolder();
+  const user = node.newTenant();
+  const refused = async (file: string, bytes: Uint8Array, ...names: string[]) => {
+    await writeFile(join(folder, file), bytes);
+    const args = ['artifact', 'push', file, ...names, '--tenant', user.tenant];
+    const { code, stderr } = await punctual(args, { folder });
+    expect(code).toBe(2);
+    return stderr;
+  };
+  const left = async () =>
+    (await user.get<Page<ArtifactView>>('GET', '/v1/artifacts')).data.map(({ name, state }) => [name, state]);
+  expect(await refused('empty', Buffer.alloc(0))).toContain('empty is empty');
+  const text = await refused('text', Buffer.from('hello'), '--name', 'text', '--version', '1');
+  expect(text).toMatch(/no ELF file[\s\S]*--data/);
+  expect(text).not.toMatch(/static/i);
+  const cut = await refused('cut', newElf().subarray(0, 150));
+  expect(cut).toMatch(/cut off[\s\S]*copy or build it again/);
+  expect(cut).not.toMatch(/static/i);
+  expect(await left()).toEqual([]);
+  const before = { name: 'before', version: '1' };
+  await announce(user, Buffer.from('before'), before);
+  await refused('before', Buffer.from('before'), '--name', 'before', '--version', '1');
+  expect(await left()).toEqual([['before', 'pending']]);
 });
 
 it('a large file goes in parts with a bar on a terminal, and goes on where it broke off', async () => {
