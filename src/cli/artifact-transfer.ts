@@ -30,13 +30,16 @@ export async function withProgress<T>(
   }
 }
 
+/** The path leads to nothing that can be read or written as it was asked for. */
+const UNUSABLE: readonly string[] = ['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR', 'EEXIST'];
+
 /** Says of a file that cannot be used which one it is. */
 export async function readable<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'EACCES' || code === 'EISDIR' || code === 'EEXIST')
+    if (UNUSABLE.includes(code ?? ''))
       throw new PunctualError('USAGE', `${path} cannot be used: ${(error as Error).message}.`);
     throw error;
   }
