@@ -29,8 +29,9 @@ export function cliUnderTest(options: ShellOptions = {}): CliUnderTest {
     isTTY: options.isTTY ?? false,
     columns: options.columns ?? 120,
     rows: options.rows,
-    write: (text: string) => {
-      printed[name] += text;
+    write: (text: string | Uint8Array, done?: () => void) => {
+      printed[name] += typeof text === 'string' ? text : Buffer.from(text).toString('latin1');
+      done?.();
     },
   });
   const never = new AbortController().signal;

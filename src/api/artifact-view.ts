@@ -18,7 +18,8 @@ export function viewOfArtifact(row: ArtifactRow): ArtifactView {
 
 /** One whose bytes are there: nothing is to be uploaded. */
 export function uploadedView(row: ArtifactRow): AnnouncedArtifact {
-  return { ...viewOfArtifact(row), uploadUrl: null, uploadHeaders: {}, parts: null, mustComplete: false };
+  const nothing = { uploadUrl: null, uploadHeaders: {}, parts: null, mustComplete: false };
+  return { ...viewOfArtifact(row), isNew: false, ...nothing };
 }
 
 /** What the audit keeps of an artifact. */

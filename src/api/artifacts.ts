@@ -72,7 +72,8 @@ export const artifactRoutes: readonly Route[] = [
       shard.currentLeader()?.noteEntry();
       // Parts of the bytes that were announced before would be taken for parts of these.
       if (isOther) await node.artifacts.abandon(row.id);
-      return new Answer(isNew ? 201 : 200, await announcedView(node, shard, row, call, body.direct ?? false));
+      const view = await announcedView(node, shard, row, call, body.direct ?? false);
+      return new Answer(isNew ? 201 : 200, { ...view, isNew });
     },
   }),
   route({
@@ -142,7 +143,7 @@ async function announcedView(
   row: ArtifactRow,
   call: Pick<Call, 'origin'>,
   direct: boolean,
-): Promise<AnnouncedArtifact> {
+): Promise<Omit<AnnouncedArtifact, 'isNew'>> {
   if (row.state === 'ready') return uploadedView(row);
   const { id, tenant, sha256, size, expires_at: until } = row;
   const { artifacts, secret } = node;

@@ -25,9 +25,7 @@ export function inspect(head: Buffer, size: number, { runnable, scripts }: Artif
   if (isScript && (scripts || !runnable)) return { kind: 'script', machine: null };
   if (!runnable) return { kind: 'file', machine: null };
   const allowed = isScript ? '; this server takes no scripts (PUNCTUAL_ALLOW_SCRIPTS)' : '';
-  throw new PunctualError('ARTIFACT_NOT_RUNNABLE', `The artifact cannot be run: ${elf.why}${allowed}.`, {
-    hint: 'Link it statically for Linux, e.g. CGO_ENABLED=0 for Go, or a musl target for Rust. For data: `"runnable": false`.',
-  });
+  throw new PunctualError('ARTIFACT_NOT_RUNNABLE', `The artifact cannot be run: ${elf.why}${allowed}.`);
 }
 
 /** Passes bytes on once their beginning was inspected, so that wrong ones are refused before the rest of them has come. */

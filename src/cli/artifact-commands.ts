@@ -3,10 +3,11 @@ import type { Command } from 'commander';
 import { Artifacts } from '../client/artifacts.js';
 import type { ArtifactView, ArtifactWithUses } from '../core/artifact.js';
 import { PunctualError } from '../core/errors.js';
+import { addPullCommand } from './artifact-pull.js';
+import { readable, withProgress } from './artifact-transfer.js';
 import { callsServer, readPages, type ServerCall } from './call.js';
 import type { Cli } from './cli.js';
-import { type Cell, type Column, type Output, relativeTime } from './output.js';
-import { Progress, progressBar } from './progress-line.js';
+import { bytesText, type Cell, type Column, type Output, relativeTime } from './output.js';
 import { WIDE, watched } from './watch.js';
 
 const COLUMNS: readonly Column[] = [
@@ -21,8 +22,6 @@ const COLUMNS: readonly Column[] = [
 ];
 
 const REFERENCE = 'id, name@version, or a name for its newest version';
-const BAR_WIDTH = 30;
-const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 interface PushFlags {
   readonly name?: string;
@@ -50,7 +49,7 @@ export function addArtifactCommands(program: Command, cli: Cli): void {
     const view = await new Artifacts(api).get(args[0]!);
     output.document(view, () => details(output, view, view.usedBy));
   });
-  addPullCommand(artifact, cli);
+  addPullCommand(artifact, cli, REFERENCE);
   const remove = artifact
     .command('delete')
     .description('remove an artifact that no job, schedule, task or definition names')
@@ -108,54 +107,6 @@ function addListCommand(artifact: Command, cli: Cli): void {
   callsServer(cli, list, watched(list, show));
 }
 
-function addPullCommand(artifact: Command, cli: Cli): void {
-  const pull = artifact
-    .command('pull')
-    .description('download an artifact; the file is there when all of it is and fits its hash')
-    .argument('<artifact>', REFERENCE)
-    .option('--output <file>', 'where to; default its name in this folder');
-  callsServer<{ readonly output?: string }>(cli, pull, async ({ api, output, options, args }) => {
-    const artifacts = new Artifacts(api);
-    const found = await artifacts.get(args[0]!);
-    const path = resolve(cli.folder, options.output ?? basename(found.output ?? found.name ?? found.id));
-    const view = await withProgress(cli, output, basename(path), (onProgress) =>
-      readable(path, () => artifacts.pull(found.id, path, { onProgress, signal: cli.interrupted })),
-    );
-    output.document({ ...view, path }, () => `${path}  ${bytesText(view.size)}\n`);
-  });
-}
-
-/** Shows how far a transfer has come: a bar on a terminal, lines from time to time elsewhere. */
-async function withProgress<T>(
-  cli: Cli,
-  { json }: Output,
-  what: string,
-  work: (onProgress: (done: number, size: number) => void) => Promise<T>,
-): Promise<T> {
-  const progress = new Progress({ screen: cli.stderr, now: cli.now });
-  try {
-    return await work((done, size) => {
-      if (json && !progress.live) return;
-      const share = `${Math.floor((100 * done) / size)}% of ${bytesText(size)}`;
-      progress.show(`${what}  ${progressBar(done / size, BAR_WIDTH)}  ${share}`, `${what}  ${share}`);
-    });
-  } finally {
-    progress.clear();
-  }
-}
-
-/** Says of a file that cannot be used which one it is. */
-async function readable<T>(path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'EACCES' || code === 'EISDIR' || code === 'EEXIST')
-      throw new PunctualError('USAGE', `${path} cannot be used: ${(error as Error).message}.`);
-    throw error;
-  }
-}
-
 function details(output: Output, view: ArtifactView, usedBy: ArtifactWithUses['usedBy'] = []): string {
   return output.details([
     ['artifact', view.id],
@@ -188,12 +139,4 @@ function row(view: ArtifactView, now: number): Cell[] {
     createdBy,
     id,
   ];
-}
-
-/** A number of bytes for people. */
-export function bytesText(bytes: number): string {
-  let value = bytes;
-  let unit = 0;
-  for (; value >= 1_024 && unit < UNITS.length - 1; unit += 1) value /= 1_024;
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
 }

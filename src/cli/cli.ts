@@ -6,7 +6,7 @@ export interface OutputStream {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
-  write(text: string, done?: (error?: Error | null) => void): unknown;
+  write(text: string | Uint8Array, done?: (error?: Error | null) => void): unknown;
 }
 
 /** The process that a run of the program belongs to; tests pass their own. */

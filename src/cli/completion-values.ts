@@ -1,5 +1,6 @@
 import { ApiClient } from '../client/api-client.js';
 import type { KeyView } from '../core/access.js';
+import type { ArtifactView } from '../core/artifact.js';
 import type { BatchSummary } from '../core/batch.js';
 import { type Job, NAME_PATTERN } from '../core/job.js';
 import type { SecretView, SigningSecretView } from '../core/secret.js';
@@ -60,6 +61,7 @@ const SOURCES: Readonly<Record<ValueKind, (read: ReadPage) => Promise<string[]>>
     (await read<SigningSecretView>('/v1/signing-secrets')).map(({ id }) => id),
   workflow: async (read) => (await read<ListedWorkflow>('/v1/workflows')).map(({ id }) => id),
   batch: async (read) => (await read<BatchSummary>('/v1/batches')).map(({ id }) => id),
+  artifact: async (read) => (await read<ArtifactView>('/v1/artifacts')).map(({ id, name }) => name ?? id),
   queue: async (read) => (await read<QueueView>('/v1/queues')).map(({ name }) => name),
   schedule: async (read) => (await read<ScheduleView>('/v1/schedules')).map(({ name }) => name),
   tenant: async (read) => (await read<TenantView>('/v1/tenants')).map(({ id }) => id),

@@ -26,11 +26,12 @@ describe('the options of a program', () => {
           'required',
         ],
         ...['--env', 'KEY={"$secret": "stripe"}', '--limit', 'memory=256MiB', '--limit', 'cpuTime=90s'],
-        ...['--limit', 'cpus=0.5', '--limit', 'files=64'],
+        ...['--limit', 'cpus=0.5', '--limit', 'files=64', '--artifact-timeout', '2h'],
       ),
     ).toEqual({
       type: 'exec',
       artifact: 'packer@1.0',
+      artifactTimeout: '2h',
       args: ['-v', 'two words'],
       env: { A: '1=2', KEY: { $secret: 'stripe' } },
       limits: { memory: 268_435_456, cpuTime: '90s', cpus: 0.5, files: 64 },
@@ -43,6 +44,7 @@ describe('the options of a program', () => {
   it.each([
     [['--exec', 'a', '--command', 'b'], 'not both'],
     [['--arg', 'x'], '--arg needs --exec or --command'],
+    [['--command', 'ls', '--artifact-timeout', '5m'], '--artifact-timeout needs --exec'],
     [['--exec', 'a', '--limit', 'ram=5'], 'memory=256MiB'],
     [['--exec', 'a', '--limit', 'memory=lots'], 'Expected a size'],
     [['--exec', 'a', '--limit', 'files=0'], 'Expected NAME=value'],

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration } from '../core/duration.js';
+import { type Duration, parseDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import {
   type ExecLimits,
@@ -9,11 +9,12 @@ import {
   type SecretReference,
 } from '../core/job.js';
 import { secretIn } from './http-options.js';
-import { several } from './option-values.js';
+import { durationText, several } from './option-values.js';
 
 /** The options of a command that can make an exec target. */
 export interface ExecOptions {
   readonly exec?: string;
+  readonly artifactTimeout?: Duration;
   readonly command?: string;
   readonly arg?: readonly string[];
   readonly env?: Readonly<Record<string, string | SecretReference>>;
@@ -36,6 +37,11 @@ const LIMITS = 'cpuTime, cpus, memory, disk, output, files or processes';
 export function addExecOptions(command: Command): void {
   command
     .option('--exec <artifact>', 'run an uploaded binary instead of a task: an id, NAME or NAME@VERSION')
+    .option(
+      '--artifact-timeout <duration>',
+      'how long it waits, from when it is due, for an artifact that is not uploaded yet',
+      durationText,
+    )
     .option('--command <program>', "run a program of the worker's machine, where the operator allows it")
     .option('--arg <text>', 'an argument of the program; repeatable', several)
     .option(
@@ -94,7 +100,9 @@ function bytes(text: string): number {
 
 /** The target that the options describe; undefined without `--exec` and `--command`. */
 export function execTargetOf(options: ExecOptions): ExecTarget | undefined {
-  const { exec: artifact, command, arg: args, env, limit: limits, isolation } = options;
+  const { exec: artifact, artifactTimeout, command, arg: args, env, limit: limits, isolation } = options;
+  if (artifactTimeout !== undefined && artifact === undefined)
+    throw new PunctualError('USAGE', '--artifact-timeout needs --exec.');
   if (artifact === undefined && command === undefined) {
     const given = Object.entries({ arg: args, env, limit: limits, isolation }).find(
       ([, value]) => value !== undefined,
@@ -108,6 +116,7 @@ export function execTargetOf(options: ExecOptions): ExecTarget | undefined {
   return {
     type: 'exec',
     ...(artifact === undefined ? { command: command! } : { artifact }),
+    ...(artifactTimeout !== undefined && { artifactTimeout }),
     ...(args && { args }),
     ...(env && { env }),
     ...(limits && { limits }),

@@ -34,6 +34,9 @@ describe('inputOf', () => {
     ['schedule', 'create', '/dst/gap', '--dst-gap'],
     ['job', 'submit', '/target/body/a', '--data (/a)'],
     ['job', 'submit', '/target/url', '--http'],
+    ['job', 'submit', '/target/env/LD_PRELOAD', '--env (/LD_PRELOAD)'],
+    ['schedule', 'create', '/target/limits/cpuTime', '--limit (/cpuTime)'],
+    ['schedule', 'change', '/target/artifact', '--exec'],
     ['schedule', 'create', '/catchUp/within', '--catch-up (/within)'],
   ])('punctual %s %s: the field %j is %j', (noun, verb, pointer, input) => {
     expect(inputOf(command(noun, verb), pointer)).toBe(input);

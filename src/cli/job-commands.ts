@@ -10,6 +10,7 @@ import { addErrorsCommand } from './figure-commands.js';
 import { addChangeCommand } from './job-change.js';
 import { addFilterOptions, filterOf, type JobFilterValues } from './job-filters.js';
 import { addLogsCommand, followJob, readJob, requireSuccess, stateText } from './job-follow.js';
+import { readProgram } from './job-program.js';
 import { addSubmitCommand } from './job-submit.js';
 import { jobDetails, jobTable } from './job-text.js';
 import { wholeNumber } from './option-values.js';
@@ -83,7 +84,8 @@ function addGetCommand(job: Command, cli: Cli): void {
     }
     const found = id ?? (await idOfKey(api, options.key!, cli.interrupted));
     const shown = await readJob(api, found, cli.interrupted);
-    output.document(shown, () => jobDetails(output, shown));
+    const facts = output.json ? null : await readProgram(api, shown, cli.interrupted);
+    output.document(shown, () => jobDetails(output, shown, facts));
   };
   const events = ({ args: [id] }: ServerCall<{ key?: string }>) => (id === undefined ? null : { job: id });
   callsServer<{ key?: string }>(cli, command, watched(command, show, { events }));

@@ -13,6 +13,7 @@ import { addExecOptions, type ExecOptions, execTargetOf } from './exec-options.j
 import { addHttpOptions, type HttpOptions, httpTargetOf } from './http-options.js';
 import { nameInputs } from './input-names.js';
 import { requireSuccess, waitForEnd } from './job-follow.js';
+import { readProgram } from './job-program.js';
 import { jobDetails } from './job-text.js';
 import { isMalformed, mustHaveOneStdin, notJson, readInput, readJson, readPayload } from './json-input.js';
 import { likelyTask } from './likely-task.js';
@@ -94,7 +95,8 @@ async function submitOne(call: ServerCall<SubmitOptions>): Promise<void> {
       output.note(`The job goes on: punctual job watch ${submitted.id}${tenantFlag(options)}`);
     throw error;
   });
-  output.document(job, () => jobDetails(output, job));
+  const facts = output.json ? null : await readProgram(api, job, cli.interrupted);
+  output.document(job, () => jobDetails(output, job, facts));
   if (timedOut) {
     throw new PunctualError(
       'TIMED_OUT',

@@ -1,9 +1,9 @@
 import { humanDuration, parseDuration } from '../core/duration.js';
-import type { Execution } from '../core/execution.js';
 import type { Job, JobError, JobState, ListedJob, RelativeList, Target } from '../core/job.js';
 import { indented } from '../core/log-line.js';
 import type { Style } from '../core/paint.js';
 import type { StepWait } from '../core/workflow.js';
+import { type ProgramFacts, programDetails, programName } from './job-program.js';
 import type { Cell, Column, Output } from './output.js';
 import { elapsed, relativeTime } from './output.js';
 import { truncate } from './text-width.js';
@@ -126,8 +126,8 @@ function attemptTable(output: Output, job: Job): string {
   return `\n${output.table(columns, rows)}`;
 }
 
-/** One job in detail. */
-export function jobDetails(output: Output, job: Job): string {
+/** One job in detail, with what the nodes know about the program that it runs. */
+export function jobDetails(output: Output, job: Job, facts: ProgramFacts | null = null): string {
   const requires = Object.entries(job.requires).map(([name, value]) => `${name}=${value}`);
   // A step that waits for an event, a time or a workflow is nothing that a worker runs.
   const runs = job.task !== null || job.target.type !== 'handler' || job.target.name !== '';
@@ -136,7 +136,7 @@ export function jobDetails(output: Output, job: Job): string {
     ['state', job.hold ? `${job.state} (on hold)` : stateCell(job.state)],
     ['waits for', reportText(job) ?? waitedFor(job.waitsFor)],
     ['cancel asked', job.cancelRequestedAt],
-    [job.task === null && job.target.type !== 'handler' ? 'target' : 'task', runs ? workOf(job) : null],
+    ...workDetails(job, facts),
     ['tenant', job.tenant],
     ['queue', `${job.queue} (priority ${job.priority})`],
     ['key', job.key],
@@ -161,7 +161,7 @@ export function jobDetails(output: Output, job: Job): string {
     ['concurrency key', job.concurrencyKey],
     ['requires', requires.length > 0 ? requires.join(', ') : null],
     ['worker', job.worker],
-    ...programDetails(job.attempts.at(-1)?.execution),
+    ...programDetails(job, facts),
     ['progress', job.progress === null ? null : progressText(job)],
     ['payload', json(job.payload)],
     ['result', json(job.result)],
@@ -171,21 +171,13 @@ export function jobDetails(output: Output, job: Job): string {
   return details + stack + attemptTable(output, job);
 }
 
-/** How the last attempt ran a program. */
-function programDetails(execution: Execution | undefined): [string, string | null][] {
-  if (!execution) return [];
-  const { exitCode, signal, outOfMemory, isolation, notIsolated, limits, cut } = execution;
-  const end = [
-    exitCode === undefined ? null : `exit code ${exitCode}`,
-    signal === undefined ? null : `ended by ${signal}`,
-    outOfMemory ? 'out of memory' : null,
-    cut ? 'more was printed than is kept' : null,
-  ];
-  const bounds = Object.entries(limits).map(([name, { value, how }]) => `${name} ${value} (${how})`);
+/** The task, the inline target, or both where the task runs a program; nothing for a step that only waits. */
+function workDetails({ task, target }: Job, facts: ProgramFacts | null): [string, string | null][] {
+  const program = target.type === 'exec' ? programName(target, facts) : null;
+  if (task === null && target.type !== 'handler') return [['target', program ?? targetText(target)]];
   return [
-    ['program', end.filter((part) => part !== null).join(', ') || null],
-    ['isolation', notIsolated === undefined ? isolation : `${isolation}. ${notIsolated}`],
-    ['limits', bounds.join(', ') || null],
+    ['task', task ?? (target.type === 'handler' && target.name !== '' ? target.name : null)],
+    ['runs', program],
   ];
 }
 

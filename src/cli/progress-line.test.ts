@@ -35,7 +35,8 @@ describe('Progress', () => {
     let now = 0;
     const progress = new Progress({ screen: file, now: () => now, plainEveryMs: 2_000 });
     for (now = 0; now <= 4_000; now += 500) progress.show('bar', `at ${now}`);
+    progress.show('bar', 'the end', true);
     progress.clear();
-    expect(file.written).toEqual(['at 0\n', 'at 2000\n', 'at 4000\n']);
+    expect(file.written).toEqual(['at 0\n', 'at 2000\n', 'at 4000\n', 'the end\n']);
   });
 });

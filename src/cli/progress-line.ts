@@ -43,15 +43,15 @@ export class Progress {
     return this.#screen.isTTY === true;
   }
 
-  /** Shows the progress: `bar` on a terminal, `plain` elsewhere. */
-  show(bar: string, plain: string): void {
+  /** Shows the progress: `bar` on a terminal, `plain` elsewhere. The last line is written however soon it follows. */
+  show(bar: string, plain: string, isLast = false): void {
     if (this.live) {
       this.#screen.write(`\r\u001b[2K${truncate(bar, (this.#screen.columns ?? 80) - 1)}`);
       this.#drawn = true;
       return;
     }
     const now = this.#now();
-    if (now - this.#lastPlainAt < this.#plainEveryMs) return;
+    if (!isLast && now - this.#lastPlainAt < this.#plainEveryMs) return;
     this.#lastPlainAt = now;
     this.#screen.write(`${plain}\n`);
   }

@@ -5,6 +5,7 @@ import { PunctualError } from '../core/errors.js';
 import type { Delivery, Labels } from '../core/job.js';
 import { CATCH_UPS, DST_GAPS, DST_OVERLAPS, OVERLAPS, type ScheduleDefinition } from '../core/schedule.js';
 import type { Cli } from './cli.js';
+import { addExecOptions, type ExecOptions, execTargetOf } from './exec-options.js';
 import { addHttpOptions, type HttpOptions, httpTargetOf } from './http-options.js';
 import { mustHaveOneStdin, readJsonInput, readWorkflowInput } from './json-input.js';
 import { durationText, given, label, moment, wholeNumber } from './option-values.js';
@@ -24,7 +25,7 @@ export interface WhenOptions {
 }
 
 /** Options that say everything about a schedule but its name. */
-export interface DefinitionOptions extends WhenOptions, HttpOptions {
+export interface DefinitionOptions extends WhenOptions, HttpOptions, ExecOptions {
   readonly task?: string;
   readonly workflow?: string;
   readonly batch?: string;
@@ -91,6 +92,7 @@ export function addDefinitionOptions(command: Command): Command {
     .option('--payload <json>', 'the input of the task or workflow: JSON, @file, or - for stdin');
   command.option('--input <json>', 'the same as --payload, for a workflow');
   addHttpOptions(command);
+  addExecOptions(command);
   return addWhenOptions(command)
     .option(
       '--catch-up <policy>',
@@ -126,7 +128,7 @@ export function addDefinitionOptions(command: Command): Command {
 export async function definitionOf(cli: Cli, options: DefinitionOptions): Promise<ScheduleDefinition> {
   mustSayOneThing(options);
   const payload = await readWorkflowInput(cli, options);
-  const target = await httpTargetOf(cli, options);
+  const target = (await httpTargetOf(cli, options)) ?? execTargetOf(options);
   const batch = options.batch === undefined ? undefined : await readJsonInput(cli, options.batch);
   return {
     ...whenOf(options),
@@ -149,6 +151,7 @@ function mustSayOneThing(options: DefinitionOptions): void {
 }
 
 /** Options of which one says what a schedule runs. */
-export const RUN_OPTIONS = ['task', 'workflow', 'batch', 'http'] as const;
+export const RUN_OPTIONS = ['task', 'workflow', 'batch', 'http', 'exec', 'command'] as const;
 /** What somebody is told who gives none or several of them. */
-export const SAY_WHAT = 'Say what it runs: give exactly one of --task, --workflow, --batch and --http.';
+export const SAY_WHAT =
+  'Say what it runs: give exactly one of --task, --workflow, --batch, --http, --exec and --command.';

@@ -6,7 +6,7 @@ import type { Transport } from '../transport/transport.js';
 import { inputOfArgument } from './input-names.js';
 import { kindOfArgument, kindOfOption } from './value-kinds.js';
 
-/** Ids of jobs, workers, keys, signing secrets, workflows and batches may be shortened to a beginning that is unique; the node knows what it stands for. */
+/** Ids of jobs, workers, keys, signing secrets, workflows, batches and artifacts may be shortened to a beginning that is unique; the node knows what it stands for. */
 
 const NOT_FOUND = {
   job: 'JOB_NOT_FOUND',
@@ -15,6 +15,7 @@ const NOT_FOUND = {
   'signing-secret': 'SIGNING_SECRET_NOT_FOUND',
   workflow: 'WORKFLOW_NOT_FOUND',
   batch: 'BATCH_NOT_FOUND',
+  artifact: 'ARTIFACT_NOT_FOUND',
 } as const;
 
 type IdKind = keyof typeof NOT_FOUND;
@@ -25,6 +26,7 @@ const LISTS = {
   'signing-secret': '/v1/signing-secrets',
   workflow: '/v1/workflows',
   batch: '/v1/batches',
+  artifact: '/v1/artifacts',
 } as const;
 
 const BEGINNING = /^[0-9a-f]{8,32}$/;
@@ -80,6 +82,8 @@ async function completeId(
   const id = text.trim().toLowerCase();
   if (isUuid(id)) return id;
   const digits = id.replaceAll('-', '');
+  if (kind === 'artifact' && (!BEGINNING.test(digits) || (await isArtifactName(api, text, signal))))
+    return text;
   if (!BEGINNING.test(digits)) {
     const detail = `must be the id of a ${kind}, or at least its first 8 characters`;
     throw new PunctualError('INVALID_REQUEST', `${input}: ${detail}; got ${JSON.stringify(text)}.`);
@@ -103,6 +107,12 @@ function findIds(
   signal: AbortSignal,
 ): Promise<MatchingIds> {
   return api.request<MatchingIds>('GET', `/v1/ids?${new URLSearchParams({ kind, prefix })}`, { signal });
+}
+
+/** Artifacts are mostly called by their names, some of which look like the beginning of an id. */
+async function isArtifactName(api: Transport, name: string, signal: AbortSignal): Promise<boolean> {
+  const path = `/v1/artifacts?${new URLSearchParams({ name, limit: '1' })}`;
+  return (await api.request<Page<unknown>>('GET', path, { signal })).data.length > 0;
 }
 
 /** How many ids are told: enough to choose from. */

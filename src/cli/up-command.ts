@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { ApiClient } from '../client/api-client.js';
 import type { ResolvedConfig } from '../core/config.js';
+import { humanDuration } from '../core/duration.js';
 import { PunctualError } from '../core/errors.js';
 import { type LocalCall, runsLocally } from './call.js';
 import type { Cli } from './cli.js';
@@ -75,7 +76,10 @@ async function runUp({ cli, output, options }: LocalCall<UpOptions>): Promise<vo
     if (options.paused) progress.line('dispatch is paused: `punctual cluster resume` starts jobs');
     await serve(cli, up, options, progress);
   } finally {
-    progress.line('stopping: workers finish their jobs; press Ctrl-C again to stop at once');
+    const patience = humanDuration(up.workerStopMs);
+    progress.line(
+      `stopping: workers have ${patience} to finish their jobs, then they are killed; press Ctrl-C again to stop at once`,
+    );
     await up.stop();
     progress.line('stopped');
   }

@@ -41,6 +41,8 @@ export interface Up {
   readonly credentials: string;
   /** Aborts with an error when the database is lost for good. */
   readonly lost: AbortSignal;
+  /** How long workers may take to finish their jobs before they are killed. */
+  readonly workerStopMs: number;
   /** Stops the workers, which finish their jobs, then the nodes, then the database. */
   stop(): Promise<void>;
 }
@@ -132,6 +134,7 @@ async function startAll(
     workers: plan.workers,
     credentials: relative(cli.folder, credentialsPath(dataFolder)),
     lost: lost.signal,
+    workerStopMs: WORKER_STOP_MS,
     stop: () => started.stop(),
   };
 }

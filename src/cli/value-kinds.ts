@@ -9,12 +9,14 @@ export type ValueKind =
   | 'signing-secret'
   | 'workflow'
   | 'batch'
+  | 'artifact'
   | 'queue'
   | 'schedule'
   | 'task'
   | 'tenant';
 
 const BY_OPTION: Readonly<Record<string, ValueKind>> = {
+  job: 'job',
   queue: 'queue',
   queues: 'queue',
   schedule: 'schedule',
@@ -36,6 +38,7 @@ const BY_NOUN: Readonly<Record<string, { readonly argument: string; readonly kin
   'signing-secret': { argument: 'id', kind: 'signing-secret' },
   workflow: { argument: 'id', kind: 'workflow' },
   batch: { argument: 'id', kind: 'batch' },
+  artifact: { argument: 'artifact', kind: 'artifact' },
   tenant: { argument: 'id', kind: 'tenant' },
   queue: { argument: 'name', kind: 'queue' },
   schedule: { argument: 'name', kind: 'schedule' },

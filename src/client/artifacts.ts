@@ -11,7 +11,7 @@ import {
   partBytes,
   readReference,
 } from '../core/artifact.js';
-import { PunctualError } from '../core/errors.js';
+import { type ErrorCode, PunctualError } from '../core/errors.js';
 import { checkOptions, type OptionNames } from '../core/known-options.js';
 import type { Transport } from '../transport/transport.js';
 import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
@@ -20,6 +20,9 @@ import { eachItem, PAGE_OPTIONS, type PageOptions } from './pages.js';
 const UPLOAD_TIMEOUT_MS = 30 * 60_000;
 /** Putting parts together and checking them takes as long as reading all of them. */
 const COMPLETE_TIMEOUT_MS = 10 * 60_000;
+
+/** Bytes that came and were refused: to send the same again makes no sense. */
+const REFUSED: readonly ErrorCode[] = ['ARTIFACT_NOT_RUNNABLE', 'ARTIFACT_HASH', 'ARTIFACT_SIZE'];
 
 /** How bytes are uploaded. */
 export interface PushOptions {
@@ -77,18 +80,22 @@ export class Artifacts {
 
   /**
    * Uploads a file, by its path, or bytes. What broke off is resumed: large ones go in parts, and those that have arrived are not
-   * sent again. Bytes that are there already are not sent at all.
+   * sent again. Bytes that are there already are not sent at all; bytes that are refused leave nothing behind.
    */
   async push(source: string | Uint8Array, options: PushOptions = {}): Promise<ArtifactView> {
     checkOptions('artifacts.push()', options, PUSH_OPTIONS);
     const { onProgress, signal, ...fields } = options;
     const bytes = typeof source === 'string' ? new FileBytes(source) : new MemoryBytes(source);
     const { sha256, size } = await measure(bytes, signal);
+    if (size === 0) {
+      const what = typeof source === 'string' ? source : 'The artifact';
+      throw new PunctualError('INVALID_REQUEST', `${what} is empty; an artifact has at least one byte.`);
+    }
     const announced = await this.#transport.request<AnnouncedArtifact>('POST', '/v1/artifacts', {
       ...{ body: { ...fields, sha256, size }, retry: true },
       ...(signal && { signal }),
     });
-    const { id, uploadUrl, parts } = announced;
+    const { id, isNew, uploadUrl, parts } = announced;
     if (uploadUrl === null) return this.#plain(id);
     const address = uploadUrl.slice(uploadUrl.indexOf('/v1/artifacts/'));
     const progress = new Counter(size, onProgress);
@@ -96,8 +103,11 @@ export class Artifacts {
       if (parts === null) await this.#send(address, bytes, { from: 0, to: size }, progress, signal);
       else await this.#sendParts(id, address, bytes, size, parts, progress, signal);
     } catch (error) {
+      const code = error instanceof PunctualError ? error.code : null;
       // An earlier try has arrived, and its answer was lost.
-      if (!(error instanceof PunctualError) || error.code !== 'UPLOAD_DONE') throw error;
+      if (code === 'UPLOAD_DONE') return this.#plain(id);
+      if (isNew && code !== null && REFUSED.includes(code)) await this.#withdraw(id);
+      throw error;
     }
     return this.#plain(id);
   }
@@ -199,6 +209,16 @@ export class Artifacts {
       ...{ bytes: { open, size: to - from }, retry: true, timeoutMs: UPLOAD_TIMEOUT_MS, longPoll: true },
       ...(signal && { signal }),
     });
+  }
+
+  /** Removes what was announced in vain. It stays if a job waits for it, or if the key may not remove it: then it expires. */
+  async #withdraw(id: string): Promise<void> {
+    try {
+      // Another program may have uploaded the right bytes meanwhile.
+      if ((await this.#plain(id)).state === 'pending') await this.delete(id);
+    } catch (error) {
+      if (!(error instanceof PunctualError)) throw error;
+    }
   }
 
   async #plain(id: string): Promise<ArtifactView> {

@@ -60,6 +60,8 @@ export interface UploadParts {
 
 /** An artifact that was just announced, with what its upload needs. */
 export interface AnnouncedArtifact extends ArtifactView {
+  /** Whether this announcement made it: false if it had been announced before. */
+  readonly isNew: boolean;
   /** Where the bytes go with PUT; null once they have arrived. For a part, `&part=N` is added. */
   readonly uploadUrl: string | null;
   /** Headers that the upload must have. */

@@ -10,7 +10,7 @@ import { ELF_HEAD_BYTES, elfProblem, readElf } from './elf.js';
 const sound = handMadeElf('x64');
 
 /** The verdict about the sound program after a change of its bytes. */
-function after(change: (bytes: Buffer) => void, fileBytes = sound.length): string | null {
+function verdictAfter(change: (bytes: Buffer) => void, fileBytes = sound.length): string | null {
   const bytes = Buffer.from(sound);
   change(bytes);
   return elfProblem(bytes, fileBytes, 'x64');
@@ -38,14 +38,19 @@ describe('a static program', () => {
     ['with headers of another size', 'wrong size', (bytes) => bytes.writeUInt16LE(57, 54)],
     ['without headers', '0 program headers', (bytes) => bytes.writeUInt16LE(0, 56)],
     ['with 129 headers', '129 program headers', (bytes) => bytes.writeUInt16LE(129, 56)],
-    ['with headers far away', 'not within its first', (bytes) => bytes.writeBigUInt64LE(1n << 63n, 32)],
+    ['with headers beyond its end', 'it is cut off', (bytes) => bytes.writeBigUInt64LE(1n << 63n, 32)],
     ['dynamic', 'linked dynamically', (bytes) => bytes.writeUInt32LE(3, 64)],
     ['with a segment beyond its end', 'cut off', (bytes) => bytes.writeBigUInt64LE(1n << 62n, 96)],
     ['with an entry outside', 'entry point', (bytes) => bytes.writeBigUInt64LE(1n, 24)],
     ['with an entry in data', 'entry point', (bytes) => bytes.writeUInt32LE(6, 68)],
     ['with a damaged note', 'note of properties', (bytes) => bytes.writeUInt32LE(0x6474e553, 64)],
   ])('%s is refused', (_, why, change) => {
-    expect(after(change)).toContain(why);
+    expect(verdictAfter(change)).toContain(why);
+  });
+
+  it('is refused when its headers are far from its beginning', () => {
+    const far = (bytes: Buffer) => bytes.writeBigUInt64LE(BigInt(ELF_HEAD_BYTES), 32);
+    expect(verdictAfter(far, 2 * ELF_HEAD_BYTES)).toContain('not within its first');
   });
 
   it('is refused when it is empty, or cut at any place', () => {

@@ -25,6 +25,9 @@ const PT_GNU_PROPERTY = 0x6474e553;
 const MOST_PROPERTY_BYTES = 1_024;
 const IS_EXECUTABLE = 1;
 
+/** What to do about a file that is not all there. */
+const WHOLE = 'copy or build it again';
+
 /** A program that may be run, with the processor it is made for, or why the file is none. */
 export type ElfVerdict =
   | { readonly isProgram: true; readonly machine: string }
@@ -50,7 +53,7 @@ function fileProblem(head: Uint8Array): string | null {
   if (head[0] === 0x23 && head[1] === 0x21) return 'it is a script (#!), not a binary';
   const isElf = head[0] === 0x7f && head[1] === 0x45 && head[2] === 0x4c && head[3] === 0x46;
   if (!isElf) return 'it is no ELF file, the format of binaries on Linux';
-  if (head.length < HEADER_BYTES) return 'its ELF header is cut off';
+  if (head.length < HEADER_BYTES) return `its ELF header is cut off; ${WHOLE}`;
   return null;
 }
 
@@ -75,6 +78,7 @@ function programProblem(view: DataView, fileBytes: number): string | null {
   const start = view.getBigUint64(32, true);
   const count = view.getUint16(56, true);
   const end = start + BigInt(count * PROGRAM_HEADER_BYTES);
+  if (end > BigInt(fileBytes)) return `it is cut off: its program headers lie beyond its end; ${WHOLE}`;
   if (start < BigInt(HEADER_BYTES) || end > BigInt(view.byteLength))
     return `its program headers are not within its first ${ELF_HEAD_BYTES} bytes`;
   let isEntryExecutable = false;
@@ -86,7 +90,7 @@ function programProblem(view: DataView, fileBytes: number): string | null {
       return 'its note of properties is damaged';
     if (segment.type !== PT_LOAD) continue;
     if (segment.offset + segment.fileSize > BigInt(fileBytes))
-      return 'it is cut off: a segment lies beyond its end';
+      return `it is cut off: a segment lies beyond its end; ${WHOLE}`;
     if (segment.fileSize > segment.memorySize) return 'a segment is larger in the file than in memory';
     const holdsEntry = entry >= segment.address && entry - segment.address < segment.fileSize;
     if (holdsEntry && (segment.flags & IS_EXECUTABLE) !== 0) isEntryExecutable = true;

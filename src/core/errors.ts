@@ -103,7 +103,7 @@ export const ERROR_CODES = {
   ARTIFACT_HASH: { status: 422, exit: 2, title: 'Other bytes came than were announced',
     hint: 'The file may have changed meanwhile: push it again.' },
   ARTIFACT_NOT_RUNNABLE: { status: 422, exit: 2, title: 'The artifact cannot be run',
-    hint: 'Link it statically for Linux on this machine type, e.g. CGO_ENABLED=0 for Go, or a musl target for Rust.' },
+    hint: 'A file that is not to be run is uploaded with `punctual artifact push FILE --data`, or with `"runnable": false`.' },
   UPLOAD_EXPIRED: { status: 410, exit: 6, title: 'The time for the upload is over',
     hint: 'Push the file again: that makes a new address for the upload.' },
   UPLOAD_DONE: { status: 409, exit: 6, title: 'The artifact was uploaded already',

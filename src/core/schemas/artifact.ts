@@ -73,6 +73,9 @@ export const ArtifactView = Type.Object(SHOWN, { title: 'Artifact' });
 export const AnnouncedArtifact = Type.Object(
   {
     ...SHOWN,
+    isNew: Type.Boolean({
+      description: 'Whether this announcement made it: false if it had been announced before.',
+    }),
     uploadUrl: nullable(
       Type.String({ description: 'Where the bytes go with PUT, without a key; for a part, add `&part=N`.' }),
     ),

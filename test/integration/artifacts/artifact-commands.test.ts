@@ -3,7 +3,8 @@ import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
-import { PART_BYTES } from '../../../src/core/artifact.js';
+import { type ArtifactView, PART_BYTES } from '../../../src/core/artifact.js';
+import type { Page } from '../../../src/core/wire.js';
 import { cliUnderTest, type ShellOptions } from '../../cli-under-test.js';
 import { TestNode, TestTenant } from '../../node-for-tests.js';
 import { handMadeElf } from '../../programs/hand-made-elf.js';
@@ -62,6 +63,27 @@ it('a program is pushed, listed, shown, pulled and deleted by its name', async (
   expect((await punctual(['artifact', 'get', 'packer', '--tenant', 'cli'])).code).toBe(5);
 });
 
+it('the beginning of an id is enough, a name that looks like one is a name, and stdout takes the bytes', async () => {
+  const folder = await newFolder();
+  const user = node.newTenant();
+  const run = (...args: string[]) => punctual(['artifact', ...args, '--tenant', user.tenant], { folder });
+  const { id } = await push(user, Buffer.from('some bytes'), { runnable: false });
+  const beginning = id.slice(0, -1);
+  expect((await run('get', beginning)).stdout).toContain(id);
+  expect(await run('pull', beginning, '--output', '-')).toEqual({
+    ...{ code: 0, stdout: 'some bytes', stderr: '' },
+  });
+  expect(await run('pull', id, '--output', '.')).toMatchObject({
+    ...{ code: 2, stderr: expect.stringContaining('is a folder') },
+  });
+  expect(await run('pull')).toMatchObject({ code: 2 });
+  expect((await run('get', '00000000')).code).toBe(5);
+  await push(user, Buffer.from('others'), { name: id.slice(0, 8), version: '1', runnable: false });
+  expect((await run('pull', id.slice(0, 8), '--output', '-')).stdout).toBe('others');
+  expect((await run('delete', beginning)).code).toBe(0);
+  expect((await run('get', id)).code).toBe(5);
+});
+
 it('what cannot be pushed says why', async () => {
   const folder = await newFolder();
   await writeFile(join(folder, 'text'), 'hello');
@@ -75,6 +97,32 @@ it('what cannot be pushed says why', async () => {
   expect(await punctual(['artifact', 'push', 'text', '--data'], { folder })).toMatchObject({
     ...{ code: 0, stdout: expect.stringContaining('file') },
   });
+});
+
+it('a push that is refused leaves nothing, says what helps, and keeps what had been announced before', async () => {
+  const folder = await newFolder();
+  const user = node.newTenant();
+  const refused = async (file: string, bytes: Uint8Array, ...names: string[]) => {
+    await writeFile(join(folder, file), bytes);
+    const args = ['artifact', 'push', file, ...names, '--tenant', user.tenant];
+    const { code, stderr } = await punctual(args, { folder });
+    expect(code).toBe(2);
+    return stderr;
+  };
+  const left = async () =>
+    (await user.get<Page<ArtifactView>>('GET', '/v1/artifacts')).data.map(({ name, state }) => [name, state]);
+  expect(await refused('empty', Buffer.alloc(0))).toContain('empty is empty');
+  const text = await refused('text', Buffer.from('hello'), '--name', 'text', '--version', '1');
+  expect(text).toMatch(/no ELF file[\s\S]*--data/);
+  expect(text).not.toMatch(/static/i);
+  const cut = await refused('cut', newElf().subarray(0, 150));
+  expect(cut).toMatch(/cut off[\s\S]*copy or build it again/);
+  expect(cut).not.toMatch(/static/i);
+  expect(await left()).toEqual([]);
+  const before = { name: 'before', version: '1' };
+  await announce(user, Buffer.from('before'), before);
+  await refused('before', Buffer.from('before'), '--name', 'before', '--version', '1');
+  expect(await left()).toEqual([['before', 'pending']]);
 });
 
 it('a large file goes in parts with a bar on a terminal, and goes on where it broke off', async () => {

@@ -1,9 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCli } from '../../../src/cli/program.js';
 import type { Job } from '../../../src/core/job.js';
 import type { Page, StoredLogLine } from '../../../src/core/wire.js';
 import type { WorkerOptions } from '../../../src/index.js';
 import { lookAtMachine, type Machine } from '../../../src/worker/runners/exec/machine.js';
+import { cliUnderTest } from '../../cli-under-test.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
+import { temporaryFolder } from '../../temporary-folder.js';
 
 let test: TestNode;
 let machine: Machine;
@@ -154,6 +159,32 @@ describe('a command', () => {
   it('is refused by workers whose operator does not allow it', async () => {
     const tenant = await start({ exec: { allowCommands: false } });
     expect((await run(tenant, shell('true'))).error).toMatchObject({ code: 'TARGET_UNAVAILABLE' });
+  });
+
+  it('is shown with what it was given and the files that it left, which are downloaded with one command', async () => {
+    const tenant = await start();
+    const script =
+      'mkdir "$PUNCTUAL_OUTPUT/a"; printf one > "$PUNCTUAL_OUTPUT/a/1"; printf two > "$PUNCTUAL_OUTPUT/2"';
+    const given = { env: { REGION: 'eu-hidden' }, limits: { memory: 134_217_728, files: 64 } };
+    const job = await run(tenant, shell(script, {}, given));
+    const folder = await temporaryFolder();
+    const punctual = async (...args: string[]) => {
+      const environment = { PUNCTUAL_URL: test.url, PUNCTUAL_API_KEY: test.apiKey };
+      const { cli, stdout } = cliUnderTest({ environment, folder });
+      expect(await runCli([...args, '--tenant', tenant.tenant], cli)).toBe(0);
+      return stdout();
+    };
+    const shown = await punctual('job', 'get', job.id);
+    expect(shown).toMatch(/target +sh\n/);
+    expect(shown).toContain('["-c","mkdir');
+    expect(shown).toMatch(/env +REGION\n/);
+    expect(shown).not.toContain('eu-hidden');
+    expect(shown).toMatch(/limits .*memory 128 MiB \(approximated\)/);
+    expect(shown).toMatch(/left .*a\/1 \(3 B\).*artifact pull --job/);
+    await punctual('artifact', 'pull', '--job', job.id.slice(0, -1), '--output', 'all');
+    expect(readFileSync(join(folder, 'all', 'a', '1'), 'utf8')).toBe('one');
+    expect(readFileSync(join(folder, 'all', '2'), 'utf8')).toBe('two');
+    expect(await punctual('artifact', 'pull', '--job', job.id, '--only', '2', '--output', '-')).toBe('two');
   });
 
   it('is run by tasks, schedules, steps of workflows and batches alike', async () => {

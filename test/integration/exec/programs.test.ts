@@ -2,11 +2,13 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { runCli } from '../../../src/cli/program.js';
 import type { ArtifactView } from '../../../src/core/artifact.js';
 import type { Job } from '../../../src/core/job.js';
 import type { Page, StoredLogLine } from '../../../src/core/wire.js';
 import { exec, type WorkerOptions } from '../../../src/index.js';
 import { lookAtMachine, type Machine } from '../../../src/worker/runners/exec/machine.js';
+import { cliUnderTest } from '../../cli-under-test.js';
 import { hostileProgram, LifeLine, NO_COMPILER } from '../../hostile-program.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
 import { handMadeElf } from '../../programs/hand-made-elf.js';
@@ -63,6 +65,22 @@ describe.runIf(IS_LINUX)('an artifact', () => {
     }
     expect(readdirSync(join(folder, 'cache'))).toHaveLength(1);
     expect(readdirSync(join(folder, 'jobs'))).toEqual([]);
+  });
+
+  it('is shown by its name and its id, and by its id alone when it is gone', async () => {
+    const tenant = await start();
+    const { id: artifact } = await push(tenant, handMadeElf(ARCHITECTURE), { name: 'shown', version: '1.0' });
+    const { id } = await tenant.submit({ target: { type: 'exec', artifact: 'shown' } });
+    await tenant.ended(id);
+    const show = async () => {
+      const environment = { PUNCTUAL_URL: test.url, PUNCTUAL_API_KEY: test.apiKey };
+      const { cli, stdout } = cliUnderTest({ environment });
+      expect(await runCli(['job', 'get', id, '--tenant', tenant.tenant], cli)).toBe(0);
+      return stdout();
+    };
+    expect(await show()).toContain(`shown@1.0 (${artifact})`);
+    await tenant.get('DELETE', `/v1/artifacts/${artifact}`);
+    expect(await show()).toMatch(new RegExp(`target +${artifact}\\n`));
   });
 
   it('keeps every digit of its payload', async () => {

@@ -9,6 +9,8 @@ import type { ScheduleView } from '../../../src/core/wire.js';
 import { workflow } from '../../../src/core/workflow/workflow-builder.js';
 import { cliUnderTest } from '../../cli-under-test.js';
 import { TestNode, type TestTenant } from '../../node-for-tests.js';
+import { handMadeElf } from '../../programs/hand-made-elf.js';
+import { push } from '../artifacts/artifact-for-tests.js';
 
 /** Schedules of workflows and batches as programs and people use them. */
 let node: TestNode;
@@ -108,6 +110,30 @@ it('the command line makes and shows them', async () => {
   ).toContain(id);
   expect(await run(user, ['schedule', 'create', 'x', '--every', '1h'])).toMatchObject({ code: 2 });
   expect(await run(user, [...graph, '--task', 'echo'])).toMatchObject({ code: 2 });
+});
+
+it('the command line schedules a program with what goes with it, and changes it', async () => {
+  const user = node.newTenant();
+  await push(user, handMadeElf('x64'), { name: 'packer', version: '1' });
+  const program = ['--arg=-v', '--env', 'REGION=eu', '--limit', 'memory=64MiB', '--isolation', 'auto'];
+  const create = ['schedule', 'create', 'packs', '--every', '5s', '--exec', 'packer@1', ...program];
+  expect(await run(user, [...create, '--artifact-timeout', '2h'])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/runs +packer@1\n/),
+  });
+  expect(await user.get<ScheduleView>('GET', '/v1/schedules/packs')).toMatchObject({
+    every: '5s',
+    target: {
+      ...{ type: 'exec', artifact: 'packer@1', artifactTimeout: '2h', args: ['-v'] },
+      ...{ env: { REGION: 'eu' }, limits: { memory: 67_108_864 }, isolation: 'auto' },
+    },
+  });
+  expect((await run(user, ['schedule', 'change', 'packs', '--exec', 'packer', '--arg', 'x'])).code).toBe(0);
+  const { target } = await user.get<ScheduleView>('GET', '/v1/schedules/packs');
+  expect(target).toEqual({ type: 'exec', artifact: 'packer', args: ['x'] });
+  expect(await run(user, [...create, '--task', 'echo'])).toMatchObject({
+    ...{ code: 2, stderr: expect.stringContaining('exactly one of') },
+  });
 });
 
 it('the command line changes what is named, takes back what is unset, and leaves the rest', async () => {
