@@ -125,7 +125,10 @@ async function findListed(
   prefix: string,
   signal: AbortSignal,
 ): Promise<MatchingIds> {
-  const last = prefix.padEnd(32, 'f').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  // The first id behind them: the list begins below it, and so with the last id that has the beginning.
+  const behind = (BigInt(`0x${prefix}`) + 1n).toString(16).padStart(prefix.length, '0');
+  const end = behind.length > prefix.length ? 'f'.repeat(32) : behind.padEnd(32, '0');
+  const last = end.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   const path = `${list}?limit=${TOLD + 1}&after=${last}`;
   const { data } = await api.request<Page<{ readonly id: string }>>('GET', path, { signal });
   const found = data.map(({ id }) => id).filter((id) => id.replaceAll('-', '').startsWith(prefix));
