@@ -43,7 +43,7 @@ it('artifacts are listed with their versions, say what uses them, and go when no
   await page.evaluate('dispatchEvent(new PopStateEvent("popstate"))');
   await page.getByLabel('Name').press('Tab');
   await expect.poll(() => row(page, 'fonts').count()).toBe(0);
-  expect(await row(page, 'packer').count()).toBe(2);
+  await expect.poll(() => row(page, 'packer').count()).toBe(2);
 
   await row(page, 'packer@1.1.0').getByRole('link', { name: 'packer@1.1.0', exact: true }).click();
   await page.getByRole('heading', { name: 'packer@1.1.0', level: 1 }).waitFor();
