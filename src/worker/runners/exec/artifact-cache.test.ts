@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -111,6 +111,7 @@ describe('the cache of binaries', () => {
 
   it('gives out a script where scripts are allowed', async () => {
     const { take } = setUp({ allowScripts: true });
-    await take(Buffer.from('#!/bin/sh\n'), { kind: 'script' });
+    const { path } = await take(Buffer.from('#!/bin/sh\n'), { kind: 'script' });
+    expect(readFileSync(path, 'utf8')).toBe('#!/bin/sh\n');
   });
 });

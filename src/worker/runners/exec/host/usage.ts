@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync, readFileSync } from 'node:fs';
+import { type Dir, type Dirent, lstatSync, opendirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** What programs use, as it can be measured from outside. It is measured now and then, so that peaks may be missed. */
@@ -30,8 +30,8 @@ export function diskBytes(folder: string, enough: number): number {
   for (let path = folders.pop(); path !== undefined; path = folders.pop()) {
     for (const entry of entriesOf(path)) {
       entries += 1;
-      if (entries > MOST_ENTRIES || bytes > enough)
-        return entries > MOST_ENTRIES ? Number.POSITIVE_INFINITY : bytes;
+      if (entries > MOST_ENTRIES) return Number.POSITIVE_INFINITY;
+      if (bytes > enough) return bytes;
       const at = join(path, entry.name);
       if (entry.isDirectory()) folders.push(at);
       else bytes += sizeOf(at);
@@ -40,11 +40,16 @@ export function diskBytes(folder: string, enough: number): number {
   return bytes;
 }
 
-function entriesOf(path: string) {
+/** The entries one by one: a program may make a folder with more of them than fit into the memory of the host. */
+function* entriesOf(path: string): Generator<Dirent> {
+  let folder: Dir | undefined;
   try {
-    return readdirSync(path, { withFileTypes: true });
+    folder = opendirSync(path);
+    for (let entry = folder.readSync(); entry !== null; entry = folder.readSync()) yield entry;
   } catch {
-    return [];
+    // It was removed, or cannot be read.
+  } finally {
+    folder?.closeSync();
   }
 }
 
