@@ -1,7 +1,7 @@
 -- oldest-program: 0.1.0
 --
--- How the last attempt of a job ran a program. A new column that is null; no row is rewritten. And programs may not have variables
--- by which a shell runs other code.
+-- How the last attempt of a job ran a program. A new column that is null; no row is rewritten. And submissions by SQL may have exec
+-- targets. Whether a command is allowed is left to the node that admits the job.
 
 ALTER TABLE punctual.job_history ADD COLUMN execution json;
 ALTER TABLE punctual.job_history_kept ADD COLUMN execution json;
