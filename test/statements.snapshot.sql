@@ -2479,6 +2479,13 @@ WHERE a.sha256 = $2 AND a.tenant = $1 AND a.name IS NULL AND a.job IS NULL AND a
   AND a.runnable = $4::boolean
 ORDER BY a.id LIMIT 1;
 
+-- find-used-names
+SELECT n.tenant, q.name AS queue, n.target, n.handler
+FROM (SELECT id, tenant, target, handler, labels FROM punctual.needs ORDER BY id DESC LIMIT 100) n
+CROSS JOIN LATERAL (SELECT name FROM punctual.queues WHERE tenant = n.tenant ORDER BY name LIMIT 1) q
+WHERE n.labels = ''
+ORDER BY n.id DESC LIMIT 1;
+
 -- find-worker
 SELECT id, tenant, name, state, registration, registered_at AS "registeredAt", last_seen AS "lastSeen", operator
   FROM punctual.workers WHERE ($1::text IS NULL OR tenant = $1) AND NOT ($3::boolean AND operator) AND id = $2::uuid;

@@ -294,3 +294,12 @@ export function route<
 >(declaration: Declaration<S, P, Q, B>): Route {
   return declaration;
 }
+
+/** The schemas of all that is sent to routes. */
+export function schemasOf(routes: readonly Route[]): TSchema[] {
+  return routes.flatMap(({ params, query, body }) => [
+    ...(params ? [params] : []),
+    ...(query ? [query] : []),
+    ...(body?.kind === 'json' ? [body.schema] : []),
+  ]);
+}

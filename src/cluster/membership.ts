@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import type { Log } from '../core/log.js';
 import { Loop, logFailure } from '../core/loop.js';
-import { forgetNode, type OtherNode, seeNode } from '../store/cluster-state.js';
+import { forgetNode, seeNode } from '../store/cluster-state.js';
 import type { Queryable } from '../store/database.js';
 import type { PeerCaller } from './peer-caller.js';
 
@@ -22,7 +22,8 @@ const SEEN_EVERY_MS = 5_000;
  */
 export class Membership {
   private readonly loop: Loop;
-  private others: readonly OtherNode[] = [];
+  /** The addresses of the other nodes. */
+  private others: ReadonlySet<string> = new Set();
   private hasJoined = false;
 
   constructor(private readonly parts: MembershipParts) {
@@ -64,7 +65,9 @@ export class Membership {
 
   private async runOnce(): Promise<void> {
     const { db, self, clock, onSeen } = this.parts;
-    this.others = await seeNode(db, self, clock.now());
+    const others = await seeNode(db, self, clock.now());
+    // A node that died is in the table for a while, and the one in its place may have its address, which may be this one.
+    this.others = new Set(others.map(({ url }) => url).filter((url) => url !== self.url));
     if (!this.hasJoined) {
       this.hasJoined = true;
       // The others then know this node before their next look, and can tell it when they stop.
@@ -74,6 +77,6 @@ export class Membership {
   }
 
   private async tell(path: string, shard?: number): Promise<void> {
-    await Promise.all(this.others.map(({ url }) => this.parts.peers.post(url, path, {}, shard)));
+    await Promise.all([...this.others].map((url) => this.parts.peers.post(url, path, {}, shard)));
   }
 }

@@ -10,10 +10,13 @@ import { PORTION } from '../core/time-slice.js';
 import type { AttemptEnd } from '../core/transition.js';
 import type { FencedJob, Why } from '../core/wire.js';
 import { Schedules } from '../schedule/schedules.js';
+import { claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
 import { readClaims } from '../store/claims.js';
 import { readClusterState } from '../store/cluster-state.js';
+import { finishJobs } from '../store/finish-jobs.js';
 import type { PlacedRow, StoredAttempt } from '../store/job-places.js';
 import { awaitsArtifact, type JobRow } from '../store/job-row.js';
+import { TermOverError } from '../store/leader-statement.js';
 import type { Resolved } from '../store/names.js';
 import { toWaiting, type Waiting } from '../store/read-backlog.js';
 import { readJob } from '../store/read-job.js';
@@ -202,17 +205,7 @@ export class Dispatcher {
    */
   async start(): Promise<void> {
     const { state } = this;
-    state.paused = (await readClusterState(state.hot)).paused;
-    const claims = await readClaims(state.reads);
-    for (let from = 0; from < claims.length; from += PORTION) {
-      // In portions, because the directory may forget what it learned until memory uses it.
-      const portion = claims.slice(from, from + PORTION);
-      if (from > 0) await nextIteration();
-      await state.directory.learn(portion);
-      for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
-    }
-    await this.workers.load();
-    await Promise.all([this.backlogReader.load(), this.gangKeeper.load()]);
+    await this.load();
     if (state.term.over) return;
     state.addedJobs.start();
     const first = [this.finisher, this.gangPlanner, this.claimer, this.backlogReader, this.workers];
@@ -230,6 +223,38 @@ export class Dispatcher {
       this.upkeep,
       this.auditChain,
     ]);
+  }
+
+  /**
+   * Does what a term begins with and its first writes, for a node that does not lead, under a term that nobody holds: the reads
+   * change nothing, and the fence refuses the writes.
+   */
+  async rehearse(): Promise<void> {
+    const { hot, term, clock } = this.state;
+    await this.load();
+    if (term.over) return;
+    const now = clock.now();
+    const writes = [
+      () => claimJobs(hot, term, [], now, new Map()),
+      () => claimKnownJobs(hot, term, [], now, new Map()),
+      () => finishJobs(hot, term, [], now),
+    ];
+    for (const write of writes) await refused(write());
+  }
+
+  private async load(): Promise<void> {
+    const { state } = this;
+    state.paused = (await readClusterState(state.hot)).paused;
+    const claims = await readClaims(state.reads);
+    for (let from = 0; from < claims.length; from += PORTION) {
+      // In portions, because the directory may forget what it learned until memory uses it.
+      const portion = claims.slice(from, from + PORTION);
+      if (from > 0) await nextIteration();
+      await state.directory.learn(portion);
+      for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
+    }
+    await this.workers.load();
+    await Promise.all([this.backlogReader.load(), this.gangKeeper.load()]);
   }
 
   /** One after another, the most urgent first, so that they do not hold up the first jobs together. */
@@ -463,6 +488,18 @@ export class Dispatcher {
   figures(): Promise<Figures> {
     return this.leaderFigures.get();
   }
+}
+
+/** Waits for a write that the fence has to refuse. */
+async function refused(write: Promise<unknown>): Promise<void> {
+  await write.then(
+    () => {
+      throw new Error('a write without a term was not refused');
+    },
+    (error: unknown) => {
+      if (!(error instanceof TermOverError)) throw error;
+    },
+  );
 }
 
 /** Waits for the ends of many attempts with one promise, because results come by the thousand. */

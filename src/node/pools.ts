@@ -25,6 +25,9 @@ export interface Pools {
   readonly patient: Pool;
 }
 
+/** Connections for submissions that stay open: opening one takes as long as several submissions. */
+const KEPT_CONNECTIONS = 2;
+
 /** The connections of a node, a third for each purpose. The lease has one of its own. */
 export function openPools(
   config: Config,
@@ -47,7 +50,7 @@ export function openPools(
   };
   return {
     leader: openPool(databaseUrl, { ...common, max: leading, min: leading, hot: true }),
-    hot: openPool(databaseUrl, { ...common, max: third, hot: true }),
+    hot: openPool(databaseUrl, { ...common, max: third, min: Math.min(third, KEPT_CONNECTIONS), hot: true }),
     pool: openPool(databaseUrl, { ...common, max: third, hot: false, statementTimeoutMs: READ_TIMEOUT_MS }),
     patient: openPool(databaseUrl, {
       ...common,

@@ -18,6 +18,7 @@ import { LeaderEnds } from '../cluster/leader-ends.js';
 import { LeaderEvents } from '../cluster/leader-events.js';
 import { Leadership } from '../cluster/leadership.js';
 import type { PeerCaller } from '../cluster/peer-caller.js';
+import type { Term } from '../cluster/term.js';
 import type { Clock } from '../core/clock.js';
 import type { Config } from '../core/config.js';
 import { messageOf } from '../core/errors.js';
@@ -27,7 +28,7 @@ import type { Log } from '../core/log.js';
 import { News } from '../core/news.js';
 import { Recent } from '../core/recent.js';
 import { SubmissionTotals } from '../core/submission-rate.js';
-import type { Dispatcher } from '../dispatch/dispatcher.js';
+import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import { FIGURES_AGE_MS } from '../dispatch/leader-figures.js';
 import { databaseTime } from '../store/cluster-state.js';
 import { openAll, type Pool, type SettingsBy } from '../store/database.js';
@@ -41,6 +42,7 @@ import { TaskDefinitions } from '../store/task-definitions.js';
 import { TenantReads } from '../store/tenant-reads.js';
 import { raiseWall } from '../store/tenant-wall.js';
 import { closePools, openPools, type Pools } from './pools.js';
+import { Rehearsal } from './rehearsal.js';
 import { ShardLeader } from './shard-leader.js';
 
 /** A dispatcher lets go by itself of all who wait for it when its term ends. */
@@ -69,6 +71,8 @@ interface ShardHost {
   readonly peers: PeerCaller;
   /** Tells the other nodes that the lease of a shard has changed. */
   tellOfLease(shard: number): Promise<void>;
+  /** Compiles the schemas of what clients and workers send. */
+  compileSchemas(): Promise<void>;
 }
 
 /** Migrates a database and opens it as a shard, which takes part in leading once it is started. */
@@ -135,10 +139,14 @@ export class RunningShard implements Shard {
   readonly logs: LogWriter;
   private readonly leadership: Leadership;
   private readonly shardLeader: ShardLeader;
+  private readonly names: Names;
   /** Missing before the start, when this node neither leads nor knows a leader. */
   private host: ShardHost | undefined;
   private hints: HintSender | undefined;
   private handingOver: Promise<void> | undefined;
+  private rehearsal: Rehearsal | undefined;
+  private rehearsing: Promise<void> = Promise.resolve();
+  private hasRehearsed = false;
   /** Those of a leader elsewhere. */
   private readonly leaderFigures = new Recent(FIGURES_AGE_MS, () => this.askForFigures());
 
@@ -162,6 +170,7 @@ export class RunningShard implements Shard {
     this.tasks = new TaskDefinitions(hot, clock);
     this.leadership = this.openLeadership();
     this.shardLeader = this.openLeader();
+    this.names = new Names(hot, config);
     this.submitter = this.openSubmitter();
     this.quotas = new TenantQuotas(hot);
     this.endLines = new EndLines(() => this.currentLeader());
@@ -189,6 +198,7 @@ export class RunningShard implements Shard {
 
   /** From now on nobody waits here for a leader or for the end of a job: when the next leader is there, they are too. */
   endWaiting(): void {
+    this.rehearsal?.end();
     this.shardLeader.endWaiting();
     this.ends.close();
     this.eventFeeds.close();
@@ -205,6 +215,7 @@ export class RunningShard implements Shard {
     this.endWaiting();
     this.rates.close();
     await this.handOver();
+    await this.rehearsing;
     await closePools(this.pools);
   }
 
@@ -248,13 +259,41 @@ export class RunningShard implements Shard {
     else this.hints?.send({ jobs: [], startBefore: null, arrived });
   }
 
-  /** Opens the connections of a leader ahead of time: a node that comes to lead has no time for that. */
+  /** Opens the connections of a leader ahead of time, and rehearses: a node that comes to lead has no time for that. */
   async prepareToLead(): Promise<void> {
     const { leader } = this.pools;
-    if (this.leadership.current || leader.totalCount >= leader.options.max) return;
-    await openAll(leader).catch((error: unknown) =>
-      this.options.log.debug({ error: messageOf(error) }, 'connections could not be opened ahead of time'),
-    );
+    if (this.leadership.current) return;
+    if (leader.totalCount < leader.options.max) {
+      await openAll(leader).catch((error: unknown) =>
+        this.options.log.debug({ error: messageOf(error) }, 'connections could not be opened ahead of time'),
+      );
+    }
+    if (!this.hasRehearsed && !this.rehearsal && this.leadership.leader) this.rehearsing = this.rehearse();
+  }
+
+  private async rehearse(): Promise<void> {
+    this.rehearsal = this.openRehearsal();
+    try {
+      this.hasRehearsed = await this.rehearsal.run();
+      if (this.hasRehearsed) this.options.log.debug({ shard: this.id }, 'a takeover is rehearsed');
+    } catch (error) {
+      // It is tried again after a while.
+      this.options.log.debug({ error: messageOf(error) }, 'a takeover could not be rehearsed');
+    } finally {
+      this.rehearsal = undefined;
+    }
+  }
+
+  private openRehearsal(): Rehearsal {
+    const { id: shard, hot, pool, names, clock, quotas, tasks } = this;
+    const { nodeId, config, log } = this.options;
+    return new Rehearsal({
+      ...{ shard, nodeId, hot, pool, names, clock, config, log, quotas, tasks },
+      compileSchemas: () => this.host!.compileSchemas(),
+      // Its reads are given up at the deadline of writes: nothing depends on them.
+      dispatcherFor: (term) =>
+        new Dispatcher({ ...this.dispatcherOptions(term), patient: this.pools.leader }),
+    });
   }
 
   private openLeadership(): Leadership {
@@ -264,6 +303,7 @@ export class RunningShard implements Shard {
       url: () => this.host!.url,
       ttlMs: config.leaseTtl,
       onTerm: (term) => {
+        this.rehearsal?.end();
         this.shardLeader.begin(term);
         // What waits at other nodes for a leader comes here while the dispatcher loads, not after their next look.
         void this.host!.tellOfLease(id);
@@ -275,25 +315,28 @@ export class RunningShard implements Shard {
   }
 
   private openLeader(): ShardLeader {
-    const { config, log } = this.options;
-    const { leader, pool, patient } = this.pools;
+    const { log } = this.options;
     return new ShardLeader({
       ...{ log, leadership: this.leadership, leaderNews: this.leaderNews },
-      optionsFor: (term) => ({
-        ...{ term, hot: leader, pool, patient, clock: this.clock, config, log, secret: this.host!.secret },
-        tasks: this.tasks,
-        artifacts: this.options.artifacts,
-        submitTimeoutMs: VISIBLE_WITHIN_MS,
-        renounce: (reason, aboveEpoch) => this.leadership.renounce(term, reason, aboveEpoch),
-      }),
+      optionsFor: (term) => this.dispatcherOptions(term),
     });
+  }
+
+  private dispatcherOptions(term: Term): DispatcherOptions {
+    const { config, log, artifacts } = this.options;
+    const { leader, pool, patient } = this.pools;
+    return {
+      ...{ term, hot: leader, pool, patient, clock: this.clock, config, log, secret: this.host!.secret },
+      ...{ tasks: this.tasks, artifacts },
+      submitTimeoutMs: VISIBLE_WITHIN_MS,
+      renounce: (reason, aboveEpoch) => this.leadership.renounce(term, reason, aboveEpoch),
+    };
   }
 
   private openSubmitter(): Submitter {
     const { config, log } = this.options;
     return new Submitter({
-      ...{ hot: this.hot, pool: this.pool, clock: this.clock, config, log },
-      names: new Names(this.hot, config),
+      ...{ hot: this.hot, pool: this.pool, names: this.names, clock: this.clock, config, log },
       databaseNow: () => this.databaseClock.now(),
       submitKeyed: async (jobs, made, now, keep) => (await this.leader()).keyed.submit(jobs, made, now, keep),
       directStart: async (row, names, isCounted) =>

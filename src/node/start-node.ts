@@ -10,6 +10,7 @@ import { readBasePath } from '../api/http/dashboard.js';
 import { createHttpServer } from '../api/http/server.js';
 import { KeyRates } from '../api/key-rates.js';
 import { Refusals } from '../api/refusals.js';
+import { schemasOf } from '../api/route.js';
 import { ROUTES } from '../api/routes.js';
 import { SessionCookie } from '../api/session-cookie.js';
 import { Transfers } from '../api/transfers.js';
@@ -23,6 +24,7 @@ import type { Config } from '../core/config.js';
 import { PunctualError } from '../core/errors.js';
 import type { Log } from '../core/log.js';
 import { Loop, logFailure } from '../core/loop.js';
+import { compileAhead } from '../core/schemas/validate.js';
 import { readMasterKeys, SecretBox } from '../core/secret-box.js';
 import { stopParts } from '../core/stop-parts.js';
 import { forwardedFrom, isForwarded, signCallerToken, signForwarded, signNodeToken } from '../core/tokens.js';
@@ -168,7 +170,10 @@ async function assemble(
   });
   membership.start();
   const { url } = self;
-  const host = { url, secret, peers, tellOfLease: (shard: number) => membership.tellOfLease(shard) };
+  const host = {
+    ...{ url, secret, peers, compileSchemas: () => compileAhead(schemasOf(ROUTES)) },
+    tellOfLease: (shard: number) => membership.tellOfLease(shard),
+  };
   for (const shard of shards) shard.start(host);
   log.info({ node: id, url }, 'the node listens');
 

@@ -94,6 +94,21 @@ it('a node that leaves is on the list no more; one that is gone without a word h
   expect((await listNodes(shard.pool)).map(({ id }) => id).sort()).toEqual(['gone', 'node-a']);
 });
 
+it('an address is told once, whatever died at it before, and a node tells itself nothing', async () => {
+  const first = await Member.join('node-a');
+  const second = await Member.join('node-b');
+  await shard.pool.query(
+    `INSERT INTO punctual.nodes (id, url, version, started_at, last_seen)
+     SELECT 'died at ' || id, url, version, started_at, last_seen FROM punctual.nodes`,
+  );
+  await first.looks.times(2);
+  first.membership.look();
+  await first.looks.times(3);
+  await first.membership.tellOfLease(0);
+  expect(second.told.all).toEqual(['/internal/lease-changed']);
+  expect(first.told.all).toEqual(['/internal/node-joined']);
+});
+
 it('a node that leaves does not take the one off the list that has replaced it under its id', async () => {
   const old = await Member.join('node-a');
   await old.membership.stop();

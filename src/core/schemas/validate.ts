@@ -16,6 +16,15 @@ function validatorOf(schema: TSchema): Validator {
   return validator;
 }
 
+/** Compiles schemas ahead of their first use, in slices: a large one takes some ten milliseconds. */
+export async function compileAhead(schemas: Iterable<TSchema>): Promise<void> {
+  const slice = new TimeSlice();
+  for (const schema of schemas) {
+    if (slice.isOver) await slice.next();
+    validatorOf(schema);
+  }
+}
+
 /** Whether the value is as the schema describes it. */
 function fits<S extends TSchema>(schema: S, value: unknown): value is Static<S> {
   return validatorOf(schema).Check(value);

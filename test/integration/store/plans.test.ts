@@ -166,6 +166,7 @@ import {
   takeRoom,
 } from '../../../src/store/tenant-usage.js';
 import { BEFORE_ALL_JOBS, findNamesOf } from '../../../src/store/unused-names.js';
+import { findUsedNames } from '../../../src/store/used-names.js';
 import {
   BEFORE_ALL_VERSIONS,
   forgetVersions,
@@ -497,6 +498,7 @@ const HOT: Readonly<Record<string, Run>> = {
   'read-woken-steps': (db) => readWoken(db, 0, 100),
   'read-waiting-steps': (db) => readWaitingSteps(db, ID),
   'next-wake': (db) => nextWake(db, 0),
+  'find-used-names': (db) => findUsedNames(db),
   'read-wait': (db) => readWait(db, ID),
   'read-outbox': (db) => readOutbox(db, ID, 100),
   'read-outbox-of': (db) => readOutboxOf(db, ID, 100),

@@ -1,0 +1,116 @@
+import { type Owned, Submitter } from '../api/submitter.js';
+import type { TenantQuotas } from '../api/tenant-quotas.js';
+import { Term } from '../cluster/term.js';
+import type { Clock } from '../core/clock.js';
+import type { Config } from '../core/config.js';
+import { PunctualError } from '../core/errors.js';
+import type { Log } from '../core/log.js';
+import { parseSubmission } from '../core/submission.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
+import type { Pool } from '../store/database.js';
+import type { Names } from '../store/names.js';
+import type { TaskDefinitions } from '../store/task-definitions.js';
+import { findUsedNames, type UsedNames } from '../store/used-names.js';
+
+interface RehearsalParts {
+  readonly shard: number;
+  readonly nodeId: string;
+  readonly hot: Pool;
+  readonly pool: Pool;
+  readonly names: Names;
+  readonly clock: Clock;
+  readonly config: Config;
+  readonly log: Log;
+  readonly quotas: TenantQuotas;
+  readonly tasks: TaskDefinitions;
+  /** Compiles the schemas of what clients and workers send. */
+  readonly compileSchemas: () => Promise<void>;
+  readonly dispatcherFor: (term: Term) => Dispatcher;
+}
+
+/** No row of the leases has it. */
+const NO_EPOCH = -1;
+
+/**
+ * A standby does once what it will have to do in a hurry: the clients of a leader that ends come to it, and it takes the term. What a
+ * process does for the first time takes it about ten times as long, because code is compiled, statements are planned, and
+ * connections are opened.
+ *
+ * A rehearsal changes nothing. Its submissions are refused by the database in the same transaction, because their ids are too
+ * old; its dispatcher only reads, and works under a term that nobody holds.
+ */
+export class Rehearsal {
+  private readonly term: Term;
+
+  constructor(private readonly parts: RehearsalParts) {
+    // It is never trusted, so whatever else a dispatcher decides to write is not even sent.
+    this.term = new Term(parts.shard, NO_EPOCH, `${parts.nodeId} rehearses`, Number.NEGATIVE_INFINITY);
+  }
+
+  /** Answers false, with nothing rehearsed, while there are no jobs that a submission could be like. */
+  async run(): Promise<boolean> {
+    const names = await findUsedNames(this.parts.hot);
+    if (names === null) return false;
+    await this.parts.compileSchemas();
+    if (!this.term.over) await this.submit(names);
+    if (!this.term.over) await this.lead();
+    return true;
+  }
+
+  /** Lets a rehearsal that runs end soon: from now on there is real work. */
+  end(): void {
+    this.term.end('the rehearsal is over');
+  }
+
+  private async submit(names: UsedNames): Promise<void> {
+    const { quotas, tasks } = this.parts;
+    await Promise.all([quotas.of(names.tenant), tasks.find(names.tenant, () => [])]);
+    const submitter = this.refusedSubmitter();
+    const submitAll = (keys: readonly (string | null)[]) =>
+      Promise.all(keys.map((key) => mustFail(submitter.submit(this.owned(names, key)))));
+    await submitAll([null]);
+    await submitAll(['rehearsal']);
+    // Those with different keys go through a statement of their own.
+    await submitAll(['rehearsal', 'another rehearsal']);
+  }
+
+  /** Its ids are as old as can be, so the database refuses each job at the end of its transaction. Nobody is told of them. */
+  private refusedSubmitter(): Submitter {
+    const { hot, pool, names, clock, config, log } = this.parts;
+    return new Submitter({
+      ...{ hot, pool, names, clock, config, log, databaseNow: () => 0 },
+      submitKeyed: () => Promise.reject(new Error('a rehearsal replaces no jobs')),
+      directStart: async () => false,
+      hint: async () => undefined,
+    });
+  }
+
+  private owned({ tenant, queue, target, handler }: UsedNames, key: string | null): Owned {
+    const { config, clock } = this.parts;
+    const form = { task: 'rehearsal', payload: '{}', ...(key !== null && { key }) };
+    const { definition, payload } = parseSubmission(form, { ...config, now: clock.now() });
+    const needs = { target, handler, labels: {} };
+    return {
+      owner: { tenant, createdBy: 'rehearsal' },
+      submission: { definition: { ...definition, queue, needs }, payload },
+    };
+  }
+
+  private async lead(): Promise<void> {
+    const dispatcher = this.parts.dispatcherFor(this.term);
+    try {
+      await dispatcher.rehearse();
+    } finally {
+      this.end();
+      await dispatcher.stop();
+    }
+  }
+}
+
+async function mustFail(submitted: Promise<unknown>): Promise<void> {
+  const error = await submitted.then(
+    () => new Error('a rehearsed submission was stored'),
+    (reason: unknown) => reason,
+  );
+  if (!(error instanceof PunctualError)) throw error;
+}

@@ -1,0 +1,100 @@
+import pg from 'pg';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../database.js';
+import { Happening } from '../happening.js';
+import { MemoryLog } from '../memory-log.js';
+import { TestNode, type TestNodeOptions } from '../node-for-tests.js';
+
+/** Tells what becomes of rehearsals. */
+class RehearsalLog extends MemoryLog {
+  readonly told = new Happening<string>();
+
+  override debug(fields: Record<string, unknown>, message: string): void {
+    super.debug(fields, message);
+    if (/rehearsed/.test(message)) this.told.happen(message);
+  }
+}
+
+let database: TestDatabase;
+let client: pg.Client;
+let nodes: TestNode[];
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  nodes = [];
+});
+afterEach(async () => {
+  for (const node of nodes.reverse()) await node.stop();
+  await client.end();
+  await database.drop();
+});
+
+async function start(options: TestNodeOptions = {}): Promise<TestNode> {
+  const node = await TestNode.start({ database, ...options });
+  nodes.push(node);
+  return node;
+}
+
+/** A node that leads and starts no job. */
+async function startLeader(): Promise<TestNode> {
+  const leader = await start({ paused: true });
+  // It leads when it has answered what only a leader can.
+  await leader.get('GET', '/v1/workers');
+  await leader.submit({ task: 'first', keyMode: 'replace', key: 'first' });
+  return leader;
+}
+
+/** Everything that a takeover or a submission changes. */
+async function everything(): Promise<unknown> {
+  const tables = ['jobs', 'later', 'job_history', 'keys', 'claims', 'queues', 'needs', 'steps', 'workflows'];
+  const found: unknown[] = [];
+  for (const table of tables)
+    found.push((await client.query(`SELECT t::text FROM punctual.${table} t ORDER BY 1`)).rows);
+  found.push((await client.query('SELECT shard, epoch, holder FROM punctual.leases')).rows);
+  return found;
+}
+
+it('a standby rehearses a takeover and submissions, and changes nothing', async () => {
+  const leader = await startLeader();
+  await leader.submit({ task: 'greet', delay: '1h' });
+  const before = await everything();
+  const log = new RehearsalLog();
+  const standby = await start({ log });
+  await log.told.times(1);
+  expect(log.told.all).toEqual(['a takeover is rehearsed']);
+  expect(await everything()).toEqual(before);
+  expect([leader.node.leads(), standby.node.leads()]).toEqual([true, false]);
+});
+
+it('a standby of a database without jobs rehearses when there are some', async () => {
+  const leader = await start({ paused: true });
+  await leader.get('GET', '/v1/workers');
+  const log = new RehearsalLog();
+  await start({ log });
+  await leader.submit({ task: 'greet' });
+  // A node that joins has the others look.
+  await start();
+  await log.told.times(1);
+  expect(log.told.all).toEqual(['a takeover is rehearsed']);
+});
+
+it('a node that is told to stop while it rehearses waits for nothing but the statement that runs', async () => {
+  await startLeader();
+  await client.query('BEGIN');
+  await client.query('LOCK TABLE punctual.claims IN ACCESS EXCLUSIVE MODE');
+  const log = new RehearsalLog();
+  const standby = await start({ log });
+  await untilBlocked();
+  const stopped = standby.stop();
+  await client.query('ROLLBACK');
+  await stopped;
+  expect(log.messages('error')).toEqual([]);
+});
+
+async function untilBlocked(): Promise<void> {
+  const blocked = `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE d.datname = current_database() AND NOT l.granted`;
+  while ((await client.query(blocked)).rowCount === 0);
+}
