@@ -2483,7 +2483,7 @@ ORDER BY a.id LIMIT 1;
 SELECT n.tenant, q.name AS queue, n.target, n.handler
 FROM (SELECT id, tenant, target, handler, labels FROM punctual.needs ORDER BY id DESC LIMIT 100) n
 CROSS JOIN LATERAL (SELECT name FROM punctual.queues WHERE tenant = n.tenant ORDER BY name LIMIT 1) q
-WHERE n.labels = ''
+WHERE n.labels = '' AND n.handler NOT LIKE 'bucket:%'
 ORDER BY n.id DESC LIMIT 1;
 
 -- find-worker

@@ -36,7 +36,7 @@ const NO_EPOCH = -1;
  * process does for the first time takes it about ten times as long, because code is compiled, statements are planned, and
  * connections are opened.
  *
- * A rehearsal changes nothing. Its submissions are refused by the database in the same transaction, because their ids are too
+ * A rehearsal changes nothing, but that the names it borrows count as used. Its submissions are refused by the database in the same transaction, because their ids are too
  * old; its dispatcher only reads, and works under a term that nobody holds.
  */
 export class Rehearsal {

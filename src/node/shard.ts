@@ -268,7 +268,8 @@ export class RunningShard implements Shard {
         this.options.log.debug({ error: messageOf(error) }, 'connections could not be opened ahead of time'),
       );
     }
-    if (!this.hasRehearsed && !this.rehearsal && this.leadership.leader) this.rehearsing = this.rehearse();
+    const isBusy = this.rehearsal !== undefined || this.handingOver !== undefined;
+    if (!this.hasRehearsed && !isBusy && this.leadership.leader) this.rehearsing = this.rehearse();
   }
 
   private async rehearse(): Promise<void> {
