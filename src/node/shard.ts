@@ -45,6 +45,9 @@ import { closePools, openPools, type Pools } from './pools.js';
 import { Rehearsal } from './rehearsal.js';
 import { ShardLeader } from './shard-leader.js';
 
+/** How many looks at the other nodes lie at most between two tries to rehearse: five minutes. */
+const MOST_PAUSES = 60;
+
 /** A dispatcher lets go by itself of all who wait for it when its term ends. */
 const NEVER = new AbortController().signal;
 
@@ -147,6 +150,9 @@ export class RunningShard implements Shard {
   private rehearsal: Rehearsal | undefined;
   private rehearsing: Promise<void> = Promise.resolve();
   private hasRehearsed = false;
+  /** How often there was nothing to rehearse, and how many times it is not tried for that. */
+  private vainRehearsals = 0;
+  private rehearsalPauses = 0;
   /** Those of a leader elsewhere. */
   private readonly leaderFigures = new Recent(FIGURES_AGE_MS, () => this.askForFigures());
 
@@ -269,13 +275,18 @@ export class RunningShard implements Shard {
       );
     }
     const isBusy = this.rehearsal !== undefined || this.handingOver !== undefined;
-    if (!this.hasRehearsed && !isBusy && this.leadership.leader) this.rehearsing = this.rehearse();
+    if (this.hasRehearsed || isBusy || this.leadership.leader === null) return;
+    if (this.rehearsalPauses > 0) this.rehearsalPauses -= 1;
+    else this.rehearsing = this.rehearse();
   }
 
   private async rehearse(): Promise<void> {
     this.rehearsal = this.openRehearsal();
     try {
       this.hasRehearsed = await this.rehearsal.run();
+      // A database without jobs costs ever fewer looks.
+      this.rehearsalPauses = Math.min(MOST_PAUSES, 2 ** this.vainRehearsals - 1);
+      this.vainRehearsals += 1;
       if (this.hasRehearsed) this.options.log.debug({ shard: this.id }, 'a takeover is rehearsed');
     } catch (error) {
       // It is tried again after a while.
