@@ -673,8 +673,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       j.workflow, j.batch, j.payload, j.target, j.traceparent
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
-      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
-      (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE) AND EXISTS (SELECT 1 FROM term)
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+      term) AND (j.workflow IS NULL OR (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT
+      TRUE)
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, fence, worker, $2, $4 FROM chosen
@@ -699,15 +700,19 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), going AS MATERIALIZED (
+    SELECT ARRAY(
+      SELECT u.id FROM unnest($14::uuid[]) u(id)
+      WHERE (SELECT w.held FROM punctual.workflows w WHERE w.id = u.id) IS NOT TRUE ORDER BY u.id) AS ids
+  ), chosen AS (
     SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.run_at
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
-      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
-      (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE) AND EXISTS (SELECT 1 FROM term)
-      AND NOT j.edited
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+      term) AND NOT j.edited AND (j.workflow IS NULL OR (SELECT ids FROM going)[width_bucket(j.workflow, (SELECT ids
+      FROM going))] = j.workflow)
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, fence, worker, $2, $4 FROM chosen
