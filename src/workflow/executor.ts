@@ -187,7 +187,8 @@ export class WorkflowExecutor {
 
   private async countSome(): Promise<void> {
     const ends: PendingEnd[] = [];
-    for (const end of this.pending.values()) if (ends.push(end) === MAX_ENDS) break;
+    // One that was passed on in part has as many edges left as a statement takes, or nearly: others after it would be read in vain.
+    for (const end of this.pending.values()) if (ends.push(end) === MAX_ENDS || end.place !== null) break;
     await this.count(ends);
   }
 
