@@ -329,23 +329,43 @@ interface SplitChanges {
   readonly others: readonly StepChange[];
 }
 
+/** Ways of changing that are told apart; steps beyond that are among the others. */
+const MOST_WAYS = 8;
+
 /**
  * The largest group of steps that change in the same way, in the order of their ids. A wide graph is little else: its
  * children are counted, or its ends noted, all in one way, which needs no array but that of the ids, and one scan of the index.
  */
 export function splitChanges(steps: readonly StepChange[]): SplitChanges {
-  const groups = new Map<string, StepChange[]>();
+  const groups: StepChange[][] = [];
+  const rest: StepChange[] = [];
+  let last: StepChange[] | undefined;
   for (const step of steps) {
-    const { parentsLeft, ok, bad, released, outcome, finishedAt, wakeAt, parked } = step;
-    const way = `${parentsLeft} ${ok} ${bad} ${released} ${outcome} ${finishedAt} ${wakeAt} ${parked}`;
-    const group = groups.get(way);
-    if (group) group.push(step);
-    else groups.set(way, [step]);
+    if (!last || !isAlike(last[0]!, step)) last = groups.find(([first]) => isAlike(first!, step));
+    if (last) last.push(step);
+    else if (groups.length < MOST_WAYS) {
+      last = [step];
+      groups.push(last);
+    } else rest.push(step);
   }
   let alike: readonly StepChange[] = [];
-  for (const group of groups.values()) if (group.length > alike.length) alike = group;
-  const others = [...groups.values()].flatMap((group) => (group === alike ? [] : group));
+  for (const group of groups) if (group.length > alike.length) alike = group;
+  const others = [...groups.flatMap((group) => (group === alike ? [] : group)), ...rest];
   return { alike: inClaimOrder(alike), others: inClaimOrder(others) };
+}
+
+/** Whether two steps change in the same way. */
+function isAlike(a: StepChange, b: StepChange): boolean {
+  return (
+    a.parentsLeft === b.parentsLeft &&
+    a.ok === b.ok &&
+    a.bad === b.bad &&
+    a.released === b.released &&
+    a.outcome === b.outcome &&
+    a.finishedAt === b.finishedAt &&
+    a.wakeAt === b.wakeAt &&
+    a.parked === b.parked
+  );
 }
 
 const RELEASED_COLUMNS = new SortedColumns<ReleasedStep>([

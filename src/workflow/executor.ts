@@ -114,7 +114,7 @@ export class WorkflowExecutor {
     for (const step of steps) {
       const known = this.pending.get(step.job);
       // It may have been read from the table and passed on in part before it is noted.
-      if (known?.finishedAt !== step.finishedAt || known.place === null) this.add({ ...step, place: null });
+      if (known?.finishedAt !== step.finishedAt || known.place === null) this.add(notPassedOn(step));
     }
     this.loop.wake();
   }
@@ -431,6 +431,11 @@ export class WorkflowExecutor {
     for (const { job } of ends) if (!left.has(job)) this.pending.delete(job);
     this.leader.log.debug({ ends: ends.length, left: left.size }, 'ends of steps were counted before');
   }
+}
+
+/** Written out: there may be thousands. */
+function notPassedOn({ job, workflow, state, finishedAt }: EndedStep): PendingEnd {
+  return { job, workflow, state, finishedAt, place: null };
 }
 
 /** A portion that counts nothing. */
