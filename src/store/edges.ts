@@ -40,12 +40,15 @@ export function edgeLists(ids: readonly string[], { parents, children }: PlacedE
   const above = grouped(ids.length, children, parents);
   const below = grouped(ids.length, parents, children);
   const places: number[] = [];
-  const bounds: number[] = [];
-  const [lastAbove, lastBelow] = [new LastList(ids, places), new LastList(ids, places)];
+  const [parentList, childList] = [new LastList(above, ids, places), new LastList(below, ids, places)];
+  const bounds = new Array<number>(4 * ids.length);
   for (let step = 0; step < ids.length; step++) {
-    lastAbove.put(above, step);
-    lastBelow.put(below, step);
-    bounds.push(lastAbove.from, lastAbove.to, lastBelow.from, lastBelow.to);
+    parentList.put(step);
+    childList.put(step);
+    bounds[4 * step] = parentList.from;
+    bounds[4 * step + 1] = parentList.to;
+    bounds[4 * step + 2] = childList.from;
+    bounds[4 * step + 3] = childList.to;
   }
   return { places, bounds };
 }
@@ -70,35 +73,42 @@ function grouped(steps: number, by: readonly number[], wanted: readonly number[]
   return { offsets, values };
 }
 
-/** The list that was sent last, and where it stands. */
+/** Puts the lists of steps one after the other, but for one that is the same as the last. */
 class LastList {
-  /** An empty list ends before it begins. */
+  /** Where the last list stands, counted from one. An empty list ends before it begins. */
   from = 1;
   to = 0;
-  private last: Int32Array = new Int32Array(0);
+  /** Where it is among the values. */
+  private begin = 0;
+  private end = 0;
 
   constructor(
+    private readonly groups: Groups,
     private readonly ids: readonly string[],
     private readonly places: number[],
   ) {}
 
-  put({ offsets, values }: Groups, step: number): void {
-    const list = values.subarray(offsets[step], offsets[step + 1]);
-    if (isSame(list, this.last)) return;
-    this.last = list;
+  put(step: number): void {
+    const { offsets, values } = this.groups;
+    const [begin, end] = [offsets[step]!, offsets[step + 1]!];
+    if (this.isLast(begin, end)) return;
+    this.begin = begin;
+    this.end = end;
     this.from = this.places.length + 1;
-    // Ids are mostly made in the order of the steps.
+    const list = values.subarray(begin, end);
     const { ids } = this;
+    // Ids are mostly made in the order of the steps.
     for (const place of isInOrder(list, ids) ? list : [...list].sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1)))
       this.places.push(place);
     this.to = this.places.length;
   }
-}
 
-function isSame(a: Int32Array, b: Int32Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
+  private isLast(begin: number, end: number): boolean {
+    if (end - begin !== this.end - this.begin) return false;
+    const { values } = this.groups;
+    for (let i = begin, last = this.begin; i < end; i++, last++) if (values[i] !== values[last]) return false;
+    return true;
+  }
 }
 
 function isInOrder(list: Int32Array, ids: readonly string[]): boolean {

@@ -432,8 +432,9 @@ class Graph implements WorkflowBuilder, StepSpawner {
   }
 
   #edges(after: readonly AnyStep[] | undefined, referred: Iterable<string>): string[] {
+    const named = (after ?? []).map((step) => this.#nameOf(step));
     const steps = [...referred].filter((step) => step !== INPUT);
-    return [...new Set([...(after ?? []).map((step) => this.#nameOf(step)), ...steps])];
+    return named.length + steps.length < 2 ? [...named, ...steps] : [...new Set([...named, ...steps])];
   }
 
   #nameOf(step: AnyStep): string {
