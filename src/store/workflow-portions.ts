@@ -211,10 +211,7 @@ export async function readPortion(
   // A step that succeeded counts as ok whatever its parents were, and the workflow that it may have started has ended.
   const special = ends.filter(({ state }) => state !== 'succeeded').map(({ job }) => job);
   const [groups, sources, workflows] = await Promise.all([
-    run<AlikeChildren & Record<string, unknown>>(db, READ_EDGES, [
-      limit,
-      ...ENDS.parameters(numbered),
-    ]),
+    run<AlikeChildren & Record<string, unknown>>(db, READ_EDGES, [limit, ...ENDS.parameters(numbered)]),
     special.length === 0
       ? []
       : run<ReadSource & Record<string, unknown>>(db, READ_SOURCES, [binaryArray('uuid', special)]),

@@ -87,7 +87,9 @@ it('a portion has the first edges of its ends, submitted ones and added ones, fr
       )
       .sort(() => Math.random() - 0.5);
     const all = ends.flatMap(({ job, place }, i) =>
-      children[parents.indexOf(job)]!.flatMap((child) => (place === null || child > place ? [[i + 1, child]] : [])),
+      children[parents.indexOf(job)]!.flatMap((child) =>
+        place === null || child > place ? [[i + 1, child]] : [],
+      ),
     );
     for (const limit of [1, 3, 10, all.length, all.length + 1, 1_000]) {
       if (limit === 0) continue;
