@@ -673,8 +673,9 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
       j.workflow, j.batch, j.payload, j.target, j.traceparent
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
-      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
-      (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE) AND EXISTS (SELECT 1 FROM term)
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+      term) AND (j.workflow IS NULL OR (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT
+      TRUE)
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, fence, worker, $2, $4 FROM chosen
@@ -699,15 +700,19 @@ LEFT JOIN unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[]) l(tenant, l
 
 -- claim-known-jobs
 WITH term AS (SELECT 1 AS held FROM punctual.leases
-  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), chosen AS (
+  WHERE shard = $1 AND epoch = $2 AND holder = $3 FOR KEY SHARE), going AS MATERIALIZED (
+    SELECT ARRAY(
+      SELECT u.id FROM unnest($14::uuid[]) u(id)
+      WHERE (SELECT w.held FROM punctual.workflows w WHERE w.id = u.id) IS NOT TRUE ORDER BY u.id) AS ids
+  ), chosen AS (
     SELECT j.id, CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE nullif(($11::int[])[width_bucket(j.id,
       $9::uuid[])], -1) END AS fence, CASE WHEN ($13::uuid[]) IS NULL THEN $12::uuid ELSE
       ($13::uuid[])[width_bucket(j.id, $9::uuid[])] END AS worker, j.tenant, j.run_at
     FROM punctual.jobs j
     WHERE j.id = ANY($9::uuid[]) AND j.attempts + 1 = CASE WHEN ($11::int[]) IS NULL THEN $10::int ELSE
-      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND (j.workflow IS NULL OR
-      (SELECT w.held FROM punctual.workflows w WHERE w.id = j.workflow) IS NOT TRUE) AND EXISTS (SELECT 1 FROM term)
-      AND NOT j.edited
+      nullif(($11::int[])[width_bucket(j.id, $9::uuid[])], -1) END AND j.run_at + 0 <= $4 AND EXISTS (SELECT 1 FROM
+      term) AND NOT j.edited AND (j.workflow IS NULL OR (SELECT ids FROM going)[width_bucket(j.workflow, (SELECT ids
+      FROM going))] = j.workflow)
   ), claimed AS (
     INSERT INTO punctual.claims (job, fence, worker, epoch, claimed_at)
     SELECT id, fence, worker, $2, $4 FROM chosen
@@ -2458,7 +2463,9 @@ WHERE s.workflow = $1::uuid AND s.name = ANY($2::text[]);
 WITH RECURSIVE down AS (
   SELECT u.id FROM unnest($1::uuid[]) u(id)
   UNION
-  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
+  SELECT c.id FROM down d CROSS JOIN LATERAL (SELECT unnest(g.child_ids) AS id FROM punctual.steps g WHERE g.id
+    BETWEEN d.id AND d.id
+  UNION ALL SELECT e.child FROM punctual.edges e WHERE e.parent BETWEEN d.id AND d.id) c
 )
 SELECT d.id FROM down d WHERE d.id = ANY($2::uuid[]) LIMIT 1;
 
@@ -3029,7 +3036,7 @@ WITH valid AS MATERIALIZED (
     definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($151::int[]),
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, $153::int,
     $18::int - 1
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
@@ -3073,21 +3080,21 @@ WITH valid AS MATERIALIZED (
     at_most_once, timeout_ms, created_at, start_before, task, created_by, key, concurrency_key, target, backoff,
     requires, traceparent, artifact, artifact_by, admit_at, held, blocked) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at,
-    refers, hold, template, parents_left, released, workflow, tenant)
+  INSERT INTO punctual.steps
+    (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template,
+      parents_left, released, workflow, tenant, parent_ids, child_ids)
   SELECT u.id, coalesce(u.name, $139::text), coalesce(u.place, $140::int), coalesce(u.parents, $141::int),
     coalesce(u.run_if, $142::text), coalesce(u.delay_ms, $143::bigint), coalesce(u.wait, $144::json),
     coalesce(u.inner_graph, $145::json), coalesce(u.inner_steps, $146::int), coalesce(u.wake_at, $147::bigint),
     coalesce(u.refers, $148::boolean), coalesce(u.hold, $149::boolean), coalesce(u.template, $150::json),
-    coalesce(u.parents, $141::int), coalesce(u.parents, $141::int) = 0, $10::uuid, $11::text FROM
-    unnest($126::uuid[], $127::text[], $128::int[], $129::int[], $130::text[], $131::bigint[], $132::json[],
+    coalesce(u.parents, $141::int), coalesce(u.parents, $141::int) = 0, $10::uuid, $11::text,
+    nullif(($151::uuid[])[($152::int[])[4 * coalesce(u.place, $140::int) + 1]:($152::int[])[4 * coalesce(u.place,
+    $140::int) + 2]], '{}'::uuid[]), nullif(($151::uuid[])[($152::int[])[4 * coalesce(u.place, $140::int) +
+    3]:($152::int[])[4 * coalesce(u.place, $140::int) + 4]], '{}'::uuid[])
+  FROM unnest($126::uuid[], $127::text[], $128::int[], $129::int[], $130::text[], $131::bigint[], $132::json[],
     $133::json[], $134::int[], $135::bigint[], $136::boolean[], $137::boolean[], $138::json[]) u(id, name, place,
     parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template) WHERE EXISTS (SELECT
     1 FROM made)
-), edges AS (
-  INSERT INTO punctual.edges (parent, child)
-  SELECT ($126::uuid[])[e.parent + 1], ($126::uuid[])[e.child + 1] FROM unnest($151::int[], $152::int[]) e(parent,
-    child) WHERE EXISTS (SELECT 1 FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
   SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE EXISTS (SELECT
@@ -3135,7 +3142,7 @@ WITH valid AS MATERIALIZED (
     definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
   SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int,
     $18::int,
-    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($97::int[]),
+    $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, $99::int,
     $18::int - 1
   WHERE (SELECT named AND young FROM valid)
   ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
@@ -3159,16 +3166,17 @@ WITH valid AS MATERIALIZED (
     $77::bigint, $78::bigint, $79::boolean, $80::boolean, $10::uuid, $23::text, $24::bigint FROM unnest($51::uuid[],
     $52::json[], $53::int[]) u(id, payload, size_kib) WHERE EXISTS (SELECT 1 FROM made)
 ), steps AS (
-  INSERT INTO punctual.steps (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at,
-    refers, hold, template, parents_left, released, workflow, tenant)
+  INSERT INTO punctual.steps
+    (id, name, place, parents, run_if, delay_ms, wait, inner_graph, inner_steps, wake_at, refers, hold, template,
+      parents_left, released, workflow, tenant, parent_ids, child_ids)
   SELECT u.id, coalesce(u.name, $85::text), coalesce(u.place, $86::int), coalesce(u.parents, $87::int), $88::text,
     $89::bigint, $90::json, $91::json, $92::int, $93::bigint, $94::boolean, $95::boolean, $96::json,
-    coalesce(u.parents, $87::int), coalesce(u.parents, $87::int) = 0, $10::uuid, $11::text FROM unnest($81::uuid[],
-    $82::text[], $83::int[], $84::int[]) u(id, name, place, parents) WHERE EXISTS (SELECT 1 FROM made)
-), edges AS (
-  INSERT INTO punctual.edges (parent, child)
-  SELECT ($81::uuid[])[e.parent + 1], ($81::uuid[])[e.child + 1] FROM unnest($97::int[], $98::int[]) e(parent,
-    child) WHERE EXISTS (SELECT 1 FROM made)
+    coalesce(u.parents, $87::int), coalesce(u.parents, $87::int) = 0, $10::uuid, $11::text,
+    nullif(($97::uuid[])[($98::int[])[4 * coalesce(u.place, $86::int) + 1]:($98::int[])[4 * coalesce(u.place,
+    $86::int) + 2]], '{}'::uuid[]), nullif(($97::uuid[])[($98::int[])[4 * coalesce(u.place, $86::int) +
+    3]:($98::int[])[4 * coalesce(u.place, $86::int) + 4]], '{}'::uuid[])
+  FROM unnest($81::uuid[], $82::text[], $83::int[], $84::int[]) u(id, name, place, parents) WHERE EXISTS (SELECT 1
+    FROM made)
 ), counted AS (
   INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
   SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE EXISTS (SELECT
@@ -4057,19 +4065,32 @@ s.created_by, s.changed_at, s.changed_by, s.version, s.deleted_at, s.managed_by,
   WHERE s.bytes_before < $3;
 
 -- read-edges
-SELECT string_agg(s.id::text, ' ') AS ids, c.ends, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
+SELECT string_agg(s.id::text, ' ') AS ids, g.ends, s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft",
   s.ok, s.bad, s.released, s.outcome,
   s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS inner, s.refers
 FROM (
-  SELECT e.child, string_agg(e.n::text, ' ') AS ends
+  SELECT string_agg(f.n::text, ' ') AS ends, f.children
   FROM (
-    SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
-    CROSS JOIN LATERAL (
-      SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
-    ORDER BY u.n, e.child LIMIT $3) e
-  GROUP BY e.child) c
-JOIN punctual.steps s ON s.id BETWEEN c.child AND c.child
-GROUP BY c.ends, s.run_if, s.parents, s.parents_left, s.ok, s.bad, s.released, s.outcome, s.delay_ms, s.wait::text,
+    SELECT n, children, sum(cardinality(children)) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) -
+      cardinality(children) AS before
+    FROM (
+      SELECT p.n, CASE WHEN p.added = '{}' THEN coalesce(p.child_ids[width_bucket(p.passed, p.child_ids) +
+        1:width_bucket(p.passed, p.child_ids) + $1], '{}')
+        ELSE ARRAY(SELECT b.id FROM unnest(p.child_ids[width_bucket(p.passed, p.child_ids) +
+          1:width_bucket(p.passed, p.child_ids) + $1] || p.added) b(id) ORDER BY b.id LIMIT $1) END AS children
+      FROM (
+        SELECT p.*, ARRAY(
+          SELECT e.child FROM punctual.edges e WHERE e.parent = p.id AND e.child > p.passed ORDER BY e.child LIMIT
+            $1) AS added
+        FROM (
+          SELECT p.id, p.child_ids, CASE WHEN ($4::int[]) IS NULL THEN $3::int ELSE
+            nullif(($4::int[])[width_bucket(p.id, $2::uuid[])], -1) END AS n, CASE WHEN ($6::uuid[]) IS NULL THEN
+            $5::uuid ELSE ($6::uuid[])[width_bucket(p.id, $2::uuid[])] END AS passed
+          FROM punctual.steps p WHERE p.id = ANY($2::uuid[]) OFFSET 0) p OFFSET 0) p OFFSET 0) c) f
+  WHERE f.before < $1
+  GROUP BY f.children) g
+JOIN punctual.steps s ON s.id = ANY(g.children)
+GROUP BY g.ends, s.run_if, s.parents, s.parents_left, s.ok, s.bad, s.released, s.outcome, s.delay_ms, s.wait::text,
   s.inner_graph IS NOT NULL, s.refers;
 
 -- read-ended-members
@@ -4117,8 +4138,10 @@ SELECT w.steps + (SELECT coalesce(sum(s.inner_steps), 0) FROM punctual.steps s W
 FROM punctual.workflows w WHERE w.id = $1::uuid;
 
 -- read-graph
-SELECT e.parent, e.child FROM punctual.steps s JOIN punctual.edges e ON e.child BETWEEN s.id AND s.id
-WHERE s.workflow = $1 AND s.tenant = $2;
+SELECT e.id AS parent, c.id AS child FROM punctual.steps c CROSS JOIN LATERAL (SELECT unnest(g.parent_ids) AS id
+  FROM punctual.steps g WHERE g.id BETWEEN c.id AND c.id
+  UNION ALL SELECT e.parent FROM punctual.edges e WHERE e.child BETWEEN c.id AND c.id) e
+WHERE c.workflow = $1 AND c.tenant = $2;
 
 -- read-graph-steps
 SELECT s.id, s.name, s.run_if AS "runIf", s.outcome, s.finished_at AS "finishedAt", s.released, s.wait, s.refers,
@@ -4211,8 +4234,10 @@ JOIN punctual.queues q ON q.id = h.queue WHERE h.tenant = $1 AND h.id = $2::uuid
     FROM punctual.steps s WHERE s.id = p.id AND p.workflow IS NOT NULL) w ON true;
 
 -- read-joiners
-SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.child AND e.child
-WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL;
+SELECT s.id FROM (SELECT unnest(g.child_ids) AS id FROM punctual.steps g WHERE g.id BETWEEN $1::uuid AND $1::uuid
+  UNION ALL SELECT e.child FROM punctual.edges e WHERE e.parent BETWEEN $1::uuid AND $1::uuid) c JOIN punctual.steps
+    s ON s.id BETWEEN c.id AND c.id
+WHERE NOT s.released AND s.outcome IS NULL;
 
 -- read-ledger
   SELECT o.at, o.by_hand AS "byHand", o.state, o.reason, o.job, o.workflow, o.batch,
@@ -4323,8 +4348,9 @@ CROSS JOIN LATERAL (
 -- read-parents
 SELECT s.name, s.outcome IS NOT NULL OR (SELECT true FROM punctual.outbox o WHERE o.job = s.id) IS NOT NULL AS
   "hasEnded"
-FROM punctual.edges e JOIN punctual.steps s ON s.id BETWEEN e.parent AND e.parent
-WHERE e.child = $1::uuid ORDER BY s.place;
+FROM (SELECT unnest(g.parent_ids) AS id FROM punctual.steps g WHERE g.id BETWEEN $1::uuid AND $1::uuid
+  UNION ALL SELECT e.parent FROM punctual.edges e WHERE e.child BETWEEN $1::uuid AND $1::uuid) p JOIN punctual.steps
+    s ON s.id BETWEEN p.id AND p.id ORDER BY s.place;
 
 -- read-previous
 SELECT s.id, CASE
@@ -4368,17 +4394,29 @@ FROM waiting w JOIN punctual.schedules s ON s.id = w.schedule;
 
 -- read-relatives
 WITH RECURSIVE up AS (
-  SELECT e.parent AS id FROM punctual.edges e WHERE e.child = $1::uuid
+  SELECT p.id FROM (SELECT unnest(g.parent_ids) AS id FROM punctual.steps g WHERE g.id BETWEEN $1::uuid AND $1::uuid
+  UNION ALL SELECT e.parent FROM punctual.edges e WHERE e.child BETWEEN $1::uuid AND $1::uuid) p
   UNION
-  SELECT e.parent FROM up u JOIN punctual.edges e ON e.child BETWEEN u.id AND u.id
+  SELECT p.id FROM up u CROSS JOIN LATERAL (SELECT unnest(g.parent_ids) AS id FROM punctual.steps g WHERE g.id
+    BETWEEN u.id AND u.id
+  UNION ALL SELECT e.parent FROM punctual.edges e WHERE e.child BETWEEN u.id AND u.id) p
 ), down AS (
-  SELECT e.child AS id FROM punctual.edges e WHERE e.parent = $1::uuid
+  SELECT c.id FROM (SELECT unnest(g.child_ids) AS id FROM punctual.steps g WHERE g.id BETWEEN $1::uuid AND $1::uuid
+  UNION ALL SELECT e.child FROM punctual.edges e WHERE e.parent BETWEEN $1::uuid AND $1::uuid) c
   UNION
-  SELECT e.child FROM down d JOIN punctual.edges e ON e.parent BETWEEN d.id AND d.id
+  SELECT c.id FROM down d CROSS JOIN LATERAL (SELECT unnest(g.child_ids) AS id FROM punctual.steps g WHERE g.id
+    BETWEEN d.id AND d.id
+  UNION ALL SELECT e.child FROM punctual.edges e WHERE e.parent BETWEEN d.id AND d.id) c
 )
 SELECT
-  ARRAY(SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1 LIMIT 1001) AS "dependsOn",
-  ARRAY(SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1 LIMIT 1001) AS dependents,
+  ARRAY(SELECT p.id FROM (SELECT unnest(g.parent_ids) AS id FROM punctual.steps g WHERE g.id BETWEEN $1::uuid AND
+    $1::uuid
+  UNION ALL SELECT e.parent FROM punctual.edges e WHERE e.child BETWEEN $1::uuid AND $1::uuid) p ORDER BY 1 LIMIT
+    1001) AS "dependsOn",
+  ARRAY(SELECT c.id FROM (SELECT unnest(g.child_ids) AS id FROM punctual.steps g WHERE g.id BETWEEN $1::uuid AND
+    $1::uuid
+  UNION ALL SELECT e.child FROM punctual.edges e WHERE e.parent BETWEEN $1::uuid AND $1::uuid) c ORDER BY 1 LIMIT
+    1001) AS dependents,
   ARRAY(SELECT u.id FROM up u LIMIT 1001) AS ancestors,
   ARRAY(SELECT d.id FROM down d LIMIT 1001) AS descendants;
 
@@ -4505,7 +4543,8 @@ SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s
     'event' END AS step_event,
   CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS NOT
     NULL THEN s.wake_at END AS step_until,
-  (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
+  concat_ws(',', array_to_string(s.parent_ids, ','),
+    (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id)) AS parents
 FROM (
   SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
   ORDER BY s.id LIMIT $4) s
@@ -4535,8 +4574,10 @@ SELECT s.id, s.name, s.place, s.run_if, s.added_by, s.inner_workflow, coalesce(s
     'event' END AS step_event,
   CASE WHEN s.released AND s.outcome IS NULL AND (s.wait IS NOT NULL OR s.inner_graph IS NOT NULL) AND s.wait IS NOT
     NULL THEN s.wake_at END AS step_until,
-  ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON p.id BETWEEN e.parent AND e.parent
-    WHERE e.child = s.id ORDER BY p.place) AS after,
+  ARRAY(SELECT p.name FROM (SELECT unnest(g.parent_ids) AS id FROM punctual.steps g WHERE g.id BETWEEN s.id AND s.id
+  UNION ALL SELECT e.parent FROM punctual.edges e WHERE e.child BETWEEN s.id AND s.id) e JOIN punctual.steps p ON
+    p.id BETWEEN e.id AND e.id
+    ORDER BY p.place) AS after,
   (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
 FROM punctual.steps s
 LEFT JOIN LATERAL (

@@ -174,7 +174,7 @@ async function readShown(db: Queryable, { tenant, id }: WorkflowRow): Promise<Sh
     if (i % LOOK_EVERY === 0 && slice.isOver) await slice.next();
     const { name, state, run_if: runIf, finished_at: finishedAt } = row;
     const parents =
-      row.parents === null ? [] : row.parents.split(',').flatMap((each) => indexes.get(each) ?? []);
+      row.parents === '' ? [] : row.parents.split(',').flatMap((each) => indexes.get(each) ?? []);
     const adder = row.added_by === null ? undefined : indexes.get(row.added_by);
     const addedBy = adder === undefined ? null : rows[adder]!.name;
     steps.push({

@@ -65,14 +65,9 @@ export async function buildSubmission(
   return withInput(commonPart(taskOrName, options), input);
 }
 
-/** The same for an input that refers to results of other jobs: its task can check it only when they are there. */
-export function buildOpenSubmission(
-  taskOrName: AnyTaskOrName,
-  input: unknown,
-  options: SubmitOptions,
-): JobSubmission {
-  mustBeTask(taskOrName);
-  return withInput(commonPart(taskOrName, options), input);
+/** Whether inputs are checked before they are sent: for targets and for names nothing says what they should be. */
+export function checksInput(taskOrName: AnyTaskOrName): taskOrName is AnyTask {
+  return typeof taskOrName === 'object' && !isTarget(taskOrName) && Boolean(taskOrName.schema);
 }
 
 /** A program without types may pass anything: most often something that its module does not export. */
@@ -123,7 +118,7 @@ export function withInput(common: JobSubmission, input: unknown): JobSubmission 
 
 /** Checks the input as the worker will see it, after JSON: dates are strings by then, methods are gone. */
 export async function checkAgainstSchema(taskOrName: AnyTaskOrName, input: unknown): Promise<void> {
-  if (typeof taskOrName === 'string' || isTarget(taskOrName) || !taskOrName.schema) return;
+  if (!checksInput(taskOrName)) return;
   const text = submissionText({ payload: input });
   await checkInput(taskOrName, (JSON.parse(text) as { payload?: unknown }).payload ?? null);
 }

@@ -5,8 +5,9 @@ import { addAll } from '../core/long-lists.js';
 import { Loop, logFailure } from '../core/loop.js';
 import { bisect } from '../store/bisect.js';
 import { type ClaimCounts, type ClaimIntent, claimJobs, claimKnownJobs } from '../store/claim-jobs.js';
+import type { Queryable } from '../store/database.js';
 import type { StoredDefinition } from '../store/job-row.js';
-import { leaderTransaction } from '../store/leader-statement.js';
+import { leaderTransaction, type TermKey } from '../store/leader-statement.js';
 import { type BucketMark, type BucketState, saveBuckets } from '../store/queues.js';
 import type { Spare } from './gang-board.js';
 import { type Claimed, handOver, MAX_ANSWER_KIB } from './hand-over.js';
@@ -304,11 +305,17 @@ export class Claimer {
 /** A job as it was claimed for a poll; null when it was not claimed. */
 type Found = (entry: Entry, claim: ClaimFacts, poll: Poll) => Claimed | null;
 
-type Claim = (...args: Parameters<typeof claimJobs>) => Promise<Found>;
+type Claim = (
+  db: Queryable,
+  term: TermKey,
+  intents: readonly Intent[],
+  now: number,
+  expected: ReadonlyMap<string, ExpectedCounts>,
+) => Promise<Found>;
 
 /** For jobs that this process stored itself: the table need only say which of them were claimed. */
-const claimFromMemory: Claim = async (...args) => {
-  const refused = await claimKnownJobs(...args);
+const claimFromMemory: Claim = async (db, term, intents, now, expected) => {
+  const refused = await claimKnownJobs(db, term, intents, now, expected, workflowsOf(intents));
   let last: { readonly definition: StoredDefinition; readonly facts: JobFacts } | undefined;
   return (entry, claim, poll) => {
     if (refused.has(entry.id)) return null;
@@ -319,6 +326,18 @@ const claimFromMemory: Claim = async (...args) => {
     return { running, work: { payload, target, traceparent, workflow }, poll };
   };
 };
+
+/** The workflows of jobs whose rows are in memory, each once. */
+function workflowsOf(intents: readonly Intent[]): string[] {
+  const workflows = new Set<string>();
+  let last: string | undefined;
+  for (const { entry } of intents) {
+    const workflow = entry.row?.workflow;
+    if (workflow !== undefined && workflow !== last) workflows.add(workflow);
+    last = workflow;
+  }
+  return [...workflows];
+}
 
 const claimFromTable: Claim = async (...args) => {
   const rows = new Map((await claimJobs(...args)).map((row) => [row.id, row]));

@@ -236,7 +236,7 @@ export class Dispatcher {
     const now = clock.now();
     const writes = [
       () => claimJobs(hot, term, [], now, new Map()),
-      () => claimKnownJobs(hot, term, [], now, new Map()),
+      () => claimKnownJobs(hot, term, [], now, new Map(), []),
       () => finishJobs(hot, term, [], now),
     ];
     for (const write of writes) await refused(write());

@@ -6,6 +6,7 @@ import { binaryArray } from './array-bytes.js';
 import { byIndex } from './batch-statement.js';
 import { Columns, parametersOf } from './columns.js';
 import { type Queryable, run, statement } from './database.js';
+import { childrenOf } from './edges.js';
 import { NEW_JOB_COLUMNS } from './job-row.js';
 import {
   leaderStatement,
@@ -125,8 +126,8 @@ export async function countFigures(
 const READ_JOINERS = statement(
   'read-joiners',
   `
-    SELECT s.id FROM punctual.edges e JOIN punctual.steps s ON ${byIndex('s.id', 'e.child')}
-    WHERE e.parent = $1::uuid AND NOT s.released AND s.outcome IS NULL`,
+    SELECT s.id FROM (${childrenOf('$1::uuid')}) c JOIN punctual.steps s ON ${byIndex('s.id', 'c.id')}
+    WHERE NOT s.released AND s.outcome IS NULL`,
 );
 
 /** The steps that wait for a step and are not decided about. */
@@ -141,7 +142,7 @@ const FIND_BELOW = statement(
     WITH RECURSIVE down AS (
       SELECT u.id FROM unnest($1::uuid[]) u(id)
       UNION
-      SELECT e.child FROM down d JOIN punctual.edges e ON ${byIndex('e.parent', 'd.id')}
+      SELECT c.id FROM down d CROSS JOIN LATERAL (${childrenOf('d.id')}) c
     )
     SELECT d.id FROM down d WHERE d.id = ANY($2::uuid[]) LIMIT 1`,
 );

@@ -3,6 +3,7 @@ import type { FailurePolicy, RunIf, RunningPolicy, WorkflowState } from '../core
 import { assertTenant } from './assert-tenant.js';
 import { byIndex } from './batch-statement.js';
 import { type Queryable, run, statement } from './database.js';
+import { childrenOf, parentsOf } from './edges.js';
 import { STEP_WAIT_COLUMNS, type StepWaitRow } from './job-places.js';
 import type { Stopping } from './workflow-portions.js';
 
@@ -111,7 +112,8 @@ const READ_STEPS = statement(
   'read-steps',
   `
     SELECT ${STEPS},
-      (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id) AS parents
+      concat_ws(',', array_to_string(s.parent_ids, ','),
+        (SELECT string_agg(e.parent::text, ',') FROM punctual.edges e WHERE e.child = s.id)) AS parents
     FROM (
       SELECT s.* FROM punctual.steps s WHERE s.workflow = $1 AND s.tenant = $2 AND s.id > $3::uuid
       ORDER BY s.id LIMIT $4) s${PLACES_OF_STEPS}
@@ -122,8 +124,8 @@ const READ_STEPS_NAMED = statement(
   'read-steps-named',
   `
     SELECT ${STEPS},
-      ARRAY(SELECT p.name FROM punctual.edges e JOIN punctual.steps p ON ${byIndex('p.id', 'e.parent')}
-        WHERE e.child = s.id ORDER BY p.place) AS after,
+      ARRAY(SELECT p.name FROM (${parentsOf('s.id')}) e JOIN punctual.steps p ON ${byIndex('p.id', 'e.id')}
+        ORDER BY p.place) AS after,
       (SELECT a.name FROM punctual.steps a WHERE a.id = s.added_by) AS adder
     FROM punctual.steps s${PLACES_OF_STEPS}
     WHERE s.workflow = $1 AND s.tenant = $2 AND s.name = ANY($3::text[]) ORDER BY s.place`,
@@ -146,7 +148,7 @@ export interface StepRow extends StepWaitRow, Record<string, unknown> {
 /** A step of a whole workflow. */
 export interface PlacedStepRow extends StepRow {
   /** The ids of its parents, with commas between them. */
-  readonly parents: string | null;
+  readonly parents: string;
 }
 
 /** A step with the names of those around it. */
@@ -180,8 +182,8 @@ export function readSteps(
 const READ_GRAPH = statement(
   'read-graph',
   `
-    SELECT e.parent, e.child FROM punctual.steps s JOIN punctual.edges e ON ${byIndex('e.child', 's.id')}
-    WHERE s.workflow = $1 AND s.tenant = $2`,
+    SELECT e.id AS parent, c.id AS child FROM punctual.steps c CROSS JOIN LATERAL (${parentsOf('c.id')}) e
+    WHERE c.workflow = $1 AND c.tenant = $2`,
 );
 
 /** An edge of a graph. */
@@ -219,17 +221,17 @@ const READ_RELATIVES = statement(
   'read-relatives',
   `
     WITH RECURSIVE up AS (
-      SELECT e.parent AS id FROM punctual.edges e WHERE e.child = $1::uuid
+      SELECT p.id FROM (${parentsOf('$1::uuid')}) p
       UNION
-      SELECT e.parent FROM up u JOIN punctual.edges e ON ${byIndex('e.child', 'u.id')}
+      SELECT p.id FROM up u CROSS JOIN LATERAL (${parentsOf('u.id')}) p
     ), down AS (
-      SELECT e.child AS id FROM punctual.edges e WHERE e.parent = $1::uuid
+      SELECT c.id FROM (${childrenOf('$1::uuid')}) c
       UNION
-      SELECT e.child FROM down d JOIN punctual.edges e ON ${byIndex('e.parent', 'd.id')}
+      SELECT c.id FROM down d CROSS JOIN LATERAL (${childrenOf('d.id')}) c
     )
     SELECT
-      ${list('SELECT e.parent FROM punctual.edges e WHERE e.child = $1::uuid ORDER BY 1')} AS "dependsOn",
-      ${list('SELECT e.child FROM punctual.edges e WHERE e.parent = $1::uuid ORDER BY 1')} AS dependents,
+      ${list(`SELECT p.id FROM (${parentsOf('$1::uuid')}) p ORDER BY 1`)} AS "dependsOn",
+      ${list(`SELECT c.id FROM (${childrenOf('$1::uuid')}) c ORDER BY 1`)} AS dependents,
       ${list('SELECT u.id FROM up u')} AS ancestors,
       ${list('SELECT d.id FROM down d')} AS descendants`,
 );
@@ -254,8 +256,7 @@ const READ_PARENTS = statement(
   'read-parents',
   `
     SELECT s.name, s.outcome IS NOT NULL OR (SELECT true FROM punctual.outbox o WHERE o.job = s.id) IS NOT NULL AS "hasEnded"
-    FROM punctual.edges e JOIN punctual.steps s ON ${byIndex('s.id', 'e.parent')}
-    WHERE e.child = $1::uuid ORDER BY s.place`,
+    FROM (${parentsOf('$1::uuid')}) p JOIN punctual.steps s ON ${byIndex('s.id', 'p.id')} ORDER BY s.place`,
 );
 
 /** A step that another one waits for. */

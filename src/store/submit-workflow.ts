@@ -2,6 +2,7 @@ import { type FailurePolicy, type RunIf, type RunningPolicy, WORKFLOW_DEFAULTS }
 import { binaryArray } from './array-bytes.js';
 import { Columns, parametersOf } from './columns.js';
 import { inTransaction, isMissingReference, type Pool, type Queryable, run, statement } from './database.js';
+import { edgeLists, type PlacedEdges } from './edges.js';
 import type { Keep } from './idempotency.js';
 import { column } from './job-columns.js';
 import { type JobRow, NEW_JOB_COLUMNS, NEW_LATER_COLUMNS } from './job-row.js';
@@ -10,7 +11,7 @@ import { type Made, mustStillBeFound, takeRoomFor, tookTooLong, VISIBLE_WITHIN_M
 import { noDefinition } from './workflow-definitions.js';
 
 /**
- * Storing a workflow: its row, its steps, their edges and their jobs, all or nothing, in one statement. With several, the
+ * Storing a workflow: its row, its steps with their edges, and their jobs, all or nothing, in one statement. With several, the
  * jobs of its roots could become visible later than the look-back reaches.
  */
 
@@ -72,7 +73,7 @@ export interface NewWorkflow {
   readonly createdAt: number;
   readonly createdBy: string;
   readonly steps: readonly PlacedStep[];
-  readonly edges: { readonly parents: readonly number[]; readonly children: readonly number[] };
+  readonly edges: PlacedEdges;
 }
 
 /** A step with its number in the order of its workflow. */
@@ -133,7 +134,7 @@ export const STEP_COLUMNS = new Columns<PlacedStep>([
 
 const IF_MADE = 'EXISTS (SELECT 1 FROM made)';
 
-/** The parameters: $1 to $9 as for jobs, $10 to $25 the workflow, then its live jobs, the others, steps and edges. */
+/** The parameters: $1 to $9 as for jobs, $10 to $25 the workflow, then its live jobs, the others, steps and edges (their lists, bounds and number). */
 function insertInto(
   liveColumns: Columns<JobRow>,
   laterColumns: Columns<NewStep>,
@@ -143,8 +144,10 @@ function insertInto(
   const later = laterColumns.inSql(live.next);
   const steps = stepColumns.inSql(later.next);
   const parents = steps.of('parents');
-  const stepIds = `($${later.next}::uuid[])`;
-  const edges = `unnest($${steps.next}::int[], $${steps.next + 1}::int[]) e(parent, child)`;
+  // Elements and slices of arrays without nulls are found without reading what is before them.
+  const bound = (number: number) => `($${steps.next + 1}::int[])[4 * ${steps.of('place')} + ${number}]`;
+  const list = (from: number) =>
+    `nullif(($${steps.next}::uuid[])[${bound(from)}:${bound(from + 1)}], '{}'::uuid[])`;
   return `
     WITH valid AS MATERIALIZED (
       SELECT ${namesHold(4)} AS named,
@@ -154,7 +157,7 @@ function insertInto(
         (id, tenant, name, key, on_failure, running, created_at, created_by, steps, steps_left, queues, tasks,
         definition, definition_version, schedule, occurrence, rerun_of, edges, last_place)
       SELECT $10::uuid, $11::text, $12::text, $13::text, $14::text, $15::text, $16::bigint, $17::text, $18::int, $18::int,
-        $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, cardinality($${steps.next}::int[]),
+        $19::text[], $20::text[], $21::text, $22::int, $23::text, $24::bigint, $25::uuid, $${steps.next + 2}::int,
         $18::int - 1
       WHERE (SELECT named AND young FROM valid)
       ON CONFLICT (tenant, key) WHERE key IS NOT NULL DO NOTHING
@@ -166,11 +169,10 @@ function insertInto(
       INSERT INTO punctual.later (${laterColumns.names}, workflow, schedule, occurrence)
       SELECT ${later.all}, $10::uuid, $23::text, $24::bigint FROM ${later.source} WHERE ${IF_MADE}
     ), steps AS (
-      INSERT INTO punctual.steps (${stepColumns.names}, parents_left, released, workflow, tenant)
-      SELECT ${steps.all}, ${parents}, ${parents} = 0, $10::uuid, $11::text FROM ${steps.source} WHERE ${IF_MADE}
-    ), edges AS (
-      INSERT INTO punctual.edges (parent, child)
-      SELECT ${stepIds}[e.parent + 1], ${stepIds}[e.child + 1] FROM ${edges} WHERE ${IF_MADE}
+      INSERT INTO punctual.steps
+        (${stepColumns.names}, parents_left, released, workflow, tenant, parent_ids, child_ids)
+      SELECT ${steps.all}, ${parents}, ${parents} = 0, $10::uuid, $11::text, ${list(1)}, ${list(3)}
+      FROM ${steps.source} WHERE ${IF_MADE}
     ), counted AS (
       INSERT INTO punctual.tallies (at, tenant, jobs_submitted, workflows_submitted)
       SELECT $1::bigint, c.tenant, c.jobs, 1 FROM unnest($2::text[], $3::bigint[]) c(tenant, jobs) WHERE ${IF_MADE}
@@ -236,6 +238,14 @@ export async function submitWorkflow(
   });
 }
 
+/** The lists of edges, and how many edges there are. */
+function edgeParameters({ steps, edges }: NewWorkflow): [Buffer, Buffer, number] {
+  const ids = steps.map(({ row }) => row.id);
+  const { places, bounds } = edgeLists(ids, edges);
+  const listed = places.map((place) => ids[place]!);
+  return [binaryArray('uuid', listed), binaryArray('int', bounds), edges.parents.length];
+}
+
 function isLive({ admitAt }: NewStep): boolean {
   return admitAt === null;
 }
@@ -252,7 +262,7 @@ export async function insertWorkflow(
   made: Made,
   now: number,
 ): Promise<boolean> {
-  const { id, tenant, name, key, onFailure, running, createdAt, createdBy, steps, edges } = workflow;
+  const { id, tenant, name, key, onFailure, running, createdAt, createdBy, steps } = workflow;
   const { queues, tasks, rerunOf, definition, scheduled } = workflow;
   const live = steps.filter(isLive).map(({ row }) => row);
   const later = steps.filter((step) => !isLive(step));
@@ -268,7 +278,7 @@ export async function insertWorkflow(
     ...(await parametersOf(isAlike ? ALIKE_LIVE : NEW_JOB_COLUMNS, live)),
     ...(await parametersOf(isAlike ? ALIKE_LATER : LATER_COLUMNS, later)),
     ...(await parametersOf(isAlike ? ALIKE_STEPS : NEW_STEP_COLUMNS, steps)),
-    ...[binaryArray('int', edges.parents), binaryArray('int', edges.children)],
+    ...edgeParameters(workflow),
   ]);
   const [valid] = await storing.catch((error: unknown) => {
     throw definition && isMissingReference(error) ? noDefinition(definition.name, definition.version) : error;

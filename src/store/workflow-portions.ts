@@ -70,27 +70,51 @@ export async function findOutbox(db: Queryable, jobs: readonly string[]): Promis
 const COUNTS = `s.run_if AS "runIf", s.parents, s.parents_left AS "parentsLeft", s.ok, s.bad, s.released, s.outcome,
       s.delay_ms AS "delayMs", s.wait::text AS wait, s.inner_graph IS NOT NULL AS inner, s.refers`;
 
+const ENDS = new SortedColumns<NumberedEnd>([
+  { name: 'n', type: 'int', of: (end) => end.n },
+  { name: 'place', type: 'uuid', of: (end) => end.place },
+]);
+const SENT = ENDS.inSql(2);
+/** The children of end `p` beyond its place, in the order of their ids, no more than $1: as submitted, and added later. */
+const SUBMITTED = `p.child_ids[width_bucket(p.passed, p.child_ids) + 1:width_bucket(p.passed, p.child_ids) + $1]`;
+const ADDED = `ARRAY(
+              SELECT e.child FROM punctual.edges e WHERE e.parent = p.id AND e.child > p.passed ORDER BY e.child LIMIT $1)`;
+const CHILDREN = `CASE WHEN p.added = '{}' THEN coalesce(${SUBMITTED}, '{}')
+            ELSE ARRAY(SELECT b.id FROM unnest(${SUBMITTED} || p.added) b(id) ORDER BY b.id LIMIT $1) END`;
+
 /**
- * The edges of the first ends, no more than $3 in all, in the order of the ends and of the children. Children with the
- * numbers of the ends that they wait for, because thousands of ends may have one child, whose step is read once; and those
- * that differ in nothing but their ids are one row, because one end may have thousands of children.
+ * The edges of the first ends, until there are $1 of them. Ends with the same children are one row, and so are children that
+ * differ in nothing but their ids: a wide graph has thousands of ends with one child, and one end with thousands of children.
+ * `OFFSET 0` keeps the planner from computing a value once for every place where it is named.
  */
 const READ_EDGES = statement(
   'read-edges',
   `
-    SELECT string_agg(s.id::text, ' ') AS ids, c.ends, ${COUNTS}
+    SELECT string_agg(s.id::text, ' ') AS ids, g.ends, ${COUNTS}
     FROM (
-      SELECT e.child, string_agg(e.n::text, ' ') AS ends
+      SELECT string_agg(f.n::text, ' ') AS ends, f.children
       FROM (
-        SELECT u.n, e.child FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY u(job, place, n)
-        CROSS JOIN LATERAL (
-          SELECT e.child FROM punctual.edges e WHERE e.parent = u.job AND e.child > u.place ORDER BY e.child LIMIT $3) e
-        ORDER BY u.n, e.child LIMIT $3) e
-      GROUP BY e.child) c
-    JOIN punctual.steps s ON ${byIndex('s.id', 'c.child')}
-    GROUP BY c.ends, s.run_if, s.parents, s.parents_left, s.ok, s.bad, s.released, s.outcome, s.delay_ms, s.wait::text,
+        SELECT n, children, sum(cardinality(children)) OVER (ORDER BY n ROWS UNBOUNDED PRECEDING) - cardinality(children) AS before
+        FROM (
+          SELECT p.n, ${CHILDREN} AS children
+          FROM (
+            SELECT p.*, ${ADDED} AS added
+            FROM (
+              SELECT p.id, p.child_ids, ${SENT.of('n', 'p.id')} AS n, ${SENT.of('place', 'p.id')} AS passed
+              FROM punctual.steps p WHERE p.id = ANY(${SENT.ids}) OFFSET 0) p OFFSET 0) p OFFSET 0) c) f
+      WHERE f.before < $1
+      GROUP BY f.children) g
+    JOIN punctual.steps s ON s.id = ANY(g.children)
+    GROUP BY g.ends, s.run_if, s.parents, s.parents_left, s.ok, s.bad, s.released, s.outcome, s.delay_ms, s.wait::text,
       s.inner_graph IS NOT NULL, s.refers`,
 );
+
+/** An end with its number, from one on, and the child up to which it was passed on. */
+interface NumberedEnd {
+  readonly id: string;
+  readonly n: number;
+  readonly place: string;
+}
 
 /** The ended steps that need more than their state to be counted: some parents ended badly, or a workflow runs for them. */
 const READ_SOURCES = statement(
@@ -135,7 +159,6 @@ export interface StepCounts {
 /** An edge from an end to a child; `n` is the number of the end, from one on. */
 export interface ReadEdge {
   readonly n: number;
-  /** The same object for all edges to one child. */
   readonly child: StepCounts;
 }
 
@@ -181,25 +204,20 @@ export async function readPortion(
   ends: readonly PendingEnd[],
   limit: number,
 ): Promise<ReadPortion> {
-  const jobs = binaryArray(
-    'uuid',
-    ends.map(({ job }) => job),
-  );
-  const places = binaryArray(
-    'uuid',
-    ends.map(({ place }) => place ?? BEFORE_ALL),
+  const numbered = ends.map(
+    ({ job, place }, i): NumberedEnd => ({ id: job, n: i + 1, place: place ?? BEFORE_ALL }),
   );
   const ids = [...new Set(ends.map(({ workflow }) => workflow))];
   // A step that succeeded counts as ok whatever its parents were, and the workflow that it may have started has ended.
   const special = ends.filter(({ state }) => state !== 'succeeded').map(({ job }) => job);
   const [groups, sources, workflows] = await Promise.all([
-    run<AlikeChildren & Record<string, unknown>>(db, READ_EDGES, [jobs, places, limit]),
+    run<AlikeChildren & Record<string, unknown>>(db, READ_EDGES, [limit, ...ENDS.parameters(numbered)]),
     special.length === 0
       ? []
       : run<ReadSource & Record<string, unknown>>(db, READ_SOURCES, [binaryArray('uuid', special)]),
     run<ReadWorkflow & Record<string, unknown>>(db, READ_WORKFLOWS_OF_ENDS, [ids]),
   ]);
-  return { edges: edgesOf(groups), sources, workflows };
+  return { edges: edgesOf(groups, limit), sources, workflows };
 }
 
 /** Children that differ in nothing but their ids. */
@@ -209,8 +227,8 @@ interface AlikeChildren extends Omit<StepCounts, 'id'> {
   readonly ends: string;
 }
 
-/** The edges in the order of the ends and, for each, of the children. Written out: there may be thousands. */
-function edgesOf(groups: readonly AlikeChildren[]): ReadEdge[] {
+/** The first edges in the order of the ends and, for each, of the children. Written out: there may be thousands. */
+function edgesOf(groups: readonly AlikeChildren[], limit: number): ReadEdge[] {
   const edges: ReadEdge[] = [];
   for (const group of groups) {
     const { runIf, parents, parentsLeft, ok, bad, released, outcome, delayMs, wait, inner, refers } = group;
@@ -221,7 +239,8 @@ function edgesOf(groups: readonly AlikeChildren[]): ReadEdge[] {
       for (const n of ends) edges.push({ n, child });
     }
   }
-  return edges.sort((a, b) => a.n - b.n || (a.child.id < b.child.id ? -1 : 1));
+  edges.sort((a, b) => a.n - b.n || (a.child.id < b.child.id ? -1 : 1));
+  return edges.length > limit ? edges.slice(0, limit) : edges;
 }
 
 /** What is written about a step; null keeps what is there. */
@@ -307,23 +326,43 @@ interface SplitChanges {
   readonly others: readonly StepChange[];
 }
 
+/** Ways of changing that are told apart; steps beyond that are among the others. */
+const MOST_WAYS = 8;
+
 /**
  * The largest group of steps that change in the same way, in the order of their ids. A wide graph is little else: its
  * children are counted, or its ends noted, all in one way, which needs no array but that of the ids, and one scan of the index.
  */
 export function splitChanges(steps: readonly StepChange[]): SplitChanges {
-  const groups = new Map<string, StepChange[]>();
+  const groups: StepChange[][] = [];
+  const rest: StepChange[] = [];
+  let last: StepChange[] | undefined;
   for (const step of steps) {
-    const { parentsLeft, ok, bad, released, outcome, finishedAt, wakeAt, parked } = step;
-    const way = `${parentsLeft} ${ok} ${bad} ${released} ${outcome} ${finishedAt} ${wakeAt} ${parked}`;
-    const group = groups.get(way);
-    if (group) group.push(step);
-    else groups.set(way, [step]);
+    if (!last || !isAlike(last[0]!, step)) last = groups.find(([first]) => isAlike(first!, step));
+    if (last) last.push(step);
+    else if (groups.length < MOST_WAYS) {
+      last = [step];
+      groups.push(last);
+    } else rest.push(step);
   }
   let alike: readonly StepChange[] = [];
-  for (const group of groups.values()) if (group.length > alike.length) alike = group;
-  const others = [...groups.values()].flatMap((group) => (group === alike ? [] : group));
+  for (const group of groups) if (group.length > alike.length) alike = group;
+  const others = [...groups.flatMap((group) => (group === alike ? [] : group)), ...rest];
   return { alike: inClaimOrder(alike), others: inClaimOrder(others) };
+}
+
+/** Whether two steps change in the same way. */
+function isAlike(a: StepChange, b: StepChange): boolean {
+  return (
+    a.parentsLeft === b.parentsLeft &&
+    a.ok === b.ok &&
+    a.bad === b.bad &&
+    a.released === b.released &&
+    a.outcome === b.outcome &&
+    a.finishedAt === b.finishedAt &&
+    a.wakeAt === b.wakeAt &&
+    a.parked === b.parked
+  );
 }
 
 const RELEASED_COLUMNS = new SortedColumns<ReleasedStep>([

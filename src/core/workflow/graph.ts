@@ -5,6 +5,7 @@ import { INPUT, MOST_EDGES, MOST_FROM, MOST_STEPS, type RunIf } from '../workflo
 import {
   type FoundReferences,
   isToInput,
+  mayRefer,
   nameOf,
   pointerTo,
   type Reference,
@@ -123,8 +124,11 @@ function readParents(
 ): number[][] {
   const indexOf = new Map(names.map((name, index) => [name, index]));
   return names.map((name) => {
+    const { after = [] } = jobs[name]!;
+    const only = after.length === 1 ? indexOf.get(after[0]!) : undefined;
+    if (only !== undefined) return [only];
     const parents = new Set<number>();
-    for (const [i, parent] of (jobs[name]!.after ?? []).entries()) {
+    for (const [i, parent] of after.entries()) {
       const index = indexOf.get(parent);
       const mistake =
         index === undefined
@@ -158,12 +162,20 @@ function add(errors: FieldError[], pointer: string, detail: string): void {
   if (errors.length <= MOST_ERRORS) errors.push({ pointer, detail });
 }
 
-/** The same edges seen from their other ends. */
-function turned(parents: readonly (readonly number[])[]): number[][] {
-  const children: number[][] = parents.map(() => []);
-  for (const [child, theirs] of parents.entries()) for (const parent of theirs) children[parent]!.push(child);
-  return children;
+/** The same edges seen from their other ends. Most steps have few children, and an empty list makes room for many. */
+function turned(parents: readonly (readonly number[])[]): (readonly number[])[] {
+  const children = new Array<number[] | undefined>(parents.length);
+  for (let child = 0; child < parents.length; child++) {
+    for (const parent of parents[child]!) {
+      const known = children[parent];
+      if (known) known.push(child);
+      else children[parent] = [child];
+    }
+  }
+  return Array.from(children, (theirs) => theirs ?? NOBODY);
 }
+
+const NOBODY: readonly number[] = [];
 
 /** The steps with every step behind its parents; those on a cycle or behind one are left out. */
 function topologicalOrder(
@@ -238,9 +250,9 @@ export function* readReferences(
   let count = 0;
   for (const name of names) {
     yield;
-    const at = pointerToPayload(jobs, name, pointer);
     const found = yield* referencesOf(jobs[name]!);
-    for (const error of found.errors) add(errors, at + error.pointer, error.detail);
+    for (const error of found.errors)
+      add(errors, pointerToPayload(jobs, name, pointer) + error.pointer, error.detail);
     if (errors.length > MOST_ERRORS) break;
     count += found.references.length;
     if (count > MOST_FROM) {
@@ -264,10 +276,11 @@ export function pointerToPayload(
 
 function* referencesOf({ payload, references }: GraphStep): Generator<void, FoundReferences, void> {
   if (references) return { references, errors: [] };
-  return payload instanceof JsonText ? yield* searchReferences(payload) : { references: NONE, errors: [] };
+  return payload instanceof JsonText && mayRefer(payload) ? yield* searchReferences(payload) : NOTHING;
 }
 
 const NONE: readonly Reference[] = [];
+const NOTHING: FoundReferences = { references: NONE, errors: [] };
 
 /** A reference to a step that is no parent; whether it is an ancestor takes a look at the whole graph. */
 interface FarReference {
@@ -373,7 +386,9 @@ function placed(
 ): PlacedStep[] {
   const placeOf = new Int32Array(order.length);
   for (const [place, step] of order.entries()) placeOf[step] = place;
-  const places = (steps: readonly number[]) => steps.map((step) => placeOf[step]!);
+  // Steps are mostly sent in such an order.
+  const isAsSent = order.every((step, place) => step === place);
+  const places = (steps: readonly number[]) => (isAsSent ? steps : steps.map((step) => placeOf[step]!));
   return order.map((step) => ({
     name: names[step]!,
     parents: places(parents[step]!),

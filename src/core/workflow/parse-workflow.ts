@@ -305,6 +305,8 @@ async function withInputs(
   for (const [name, form] of Object.entries(forms)) {
     if (slice.isOver) await slice.next();
     const isWorkflow = form.workflow !== undefined;
+    // Most steps have neither, and nothing of them need be waited for.
+    if (!isWorkflow && form.target?.type !== 'http') continue;
     const payloadAt = isWorkflow ? '/workflow/input' : '/target/body';
     const pointer = `/jobs${pointerStep(name)}`;
     const input = isWorkflow

@@ -82,12 +82,15 @@ export function findReferences(payload: JsonText): FoundReferences {
   }
 }
 
+/** Whether there may be any; a look at the text, which most payloads end with. The key may be written with escapes, too. */
+export function mayRefer({ text }: JsonText): boolean {
+  return text.includes(KEY) || text.includes('\\u');
+}
+
 /** Finds them with pauses: a payload may consist of a hundred thousand small lists. */
 export function* searchReferences(payload: JsonText): Generator<void, FoundReferences, void> {
-  const { text } = payload;
-  // The key may be written with escapes, too.
-  if (!text.includes(KEY) && !text.includes('\\u')) return NO_REFERENCES;
-  const outline = new JsonOutline(text);
+  if (!mayRefer(payload)) return NO_REFERENCES;
+  const outline = new JsonOutline(payload.text);
   const references: Reference[] = [];
   const errors: FieldError[] = [];
   const open: Place[] = [{ start: outline.root, depth: 0, around: null, key: '' }];

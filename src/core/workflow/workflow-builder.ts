@@ -1,13 +1,17 @@
 import {
   type AnyTaskOrName,
-  buildOpenSubmission,
   buildSubmission,
+  checksInput,
+  commonPart,
   isTarget,
+  mustBeTask,
+  type SubmitOptions,
   type TaskOrName,
+  withInput,
 } from '../build-submission.js';
 import type { Duration } from '../duration.js';
 import { invalid, PunctualError, pointerStep } from '../errors.js';
-import { NAME_PATTERN, NAME_RULE } from '../job.js';
+import { type JobSubmission, NAME_PATTERN, NAME_RULE } from '../job.js';
 import { checkOptions, type OptionNames } from '../known-options.js';
 import { checkRetry } from '../nested-options.js';
 import type { TaskDefaults } from '../task.js';
@@ -275,6 +279,7 @@ class Graph implements WorkflowBuilder, StepSpawner {
   /** By the name that steps were called, the number at which the search for a free name goes on. */
   readonly #nextNumbers = new Map<string, number>();
   readonly #names: 'free' | 'named';
+  #last: { readonly given: AnyTaskOrName; readonly common: JobSubmission } | null = null;
 
   /** A name that is made up here may be that of another step of the workflow, or mean another step at the next attempt. */
   constructor(names: 'free' | 'named' = 'free') {
@@ -288,9 +293,20 @@ class Graph implements WorkflowBuilder, StepSpawner {
     const { name, after, runIf, ...job } = options;
     const { payload, steps } = this.#written(name ?? nameOfCalled(task as AnyTaskOrName), input);
     const given = this.#withoutReferences(task as AnyTaskOrName, steps);
-    const build = () =>
-      steps.size > 0 ? buildOpenSubmission(given, payload, job) : buildSubmission(given, payload, job);
+    const build = () => {
+      mustBeTask(given);
+      // An input that refers to results can be checked only when they are there.
+      if (steps.size === 0 && checksInput(given)) return buildSubmission(given, payload, job);
+      return withInput(this.#commonPart(given, job), payload);
+    };
     return this.#add(name, nameOfCalled(given), { after: this.#edges(after, steps), runIf, build });
+  }
+
+  /** What steps of one task share that say nothing else: there may be thousands of them. */
+  #commonPart(given: AnyTaskOrName, job: SubmitOptions): JobSubmission {
+    if (Object.keys(job).length > 0) return commonPart(given, job);
+    if (this.#last?.given !== given) this.#last = { given, common: commonPart(given, job) };
+    return this.#last.common;
   }
 
   /** The input of a step that is to be called so. */
@@ -350,13 +366,25 @@ class Graph implements WorkflowBuilder, StepSpawner {
 
   /** The steps in the form of the API. */
   async jobs(): Promise<Record<string, WorkflowStep>> {
-    const jobs = await Promise.all(
-      [...this.#steps].map(async ([name, { after, runIf, build }]) => {
-        const step = await Promise.resolve(build()).catch((error) => throwAbout(name, error));
-        const place = { ...(after.length > 0 && { after }), ...(runIf !== undefined && { runIf }) };
-        return [name, { ...step, ...place }] as const;
-      }),
-    );
+    const jobs: [string, WorkflowStep][] = [];
+    // Few steps are waited for: a promise for each of thousands would cost more than what is built.
+    const awaited: Promise<void>[] = [];
+    for (const [name, step] of this.#steps) {
+      const place = jobs.length;
+      const built = builtOf(step);
+      if (built instanceof Promise) {
+        jobs.push([name, {}]);
+        awaited.push(
+          built.then(
+            (made) => {
+              jobs[place] = [name, placed(made, step)];
+            },
+            (error) => throwAbout(name, error),
+          ),
+        );
+      } else jobs.push([name, placed(built, step)]);
+    }
+    await Promise.all(awaited);
     return Object.fromEntries(jobs);
   }
 
@@ -404,8 +432,9 @@ class Graph implements WorkflowBuilder, StepSpawner {
   }
 
   #edges(after: readonly AnyStep[] | undefined, referred: Iterable<string>): string[] {
+    const named = (after ?? []).map((step) => this.#nameOf(step));
     const steps = [...referred].filter((step) => step !== INPUT);
-    return [...new Set([...(after ?? []).map((step) => this.#nameOf(step)), ...steps])];
+    return named.length + steps.length < 2 ? [...named, ...steps] : [...new Set([...named, ...steps])];
   }
 
   #nameOf(step: AnyStep): string {
@@ -413,6 +442,23 @@ class Graph implements WorkflowBuilder, StepSpawner {
     if (name === undefined) throw otherWorkflow(String(step?.name));
     return name;
   }
+}
+
+/** What is thrown is told like what is rejected: others may be waited for already. */
+function builtOf({ build }: AddedStep): Promise<WorkflowStep> | WorkflowStep {
+  try {
+    return build();
+  } catch (error) {
+    return Promise.reject(error);
+  }
+}
+
+/** The step with what it waits for. */
+function placed(step: WorkflowStep, { after, runIf }: AddedStep): WorkflowStep {
+  const made: { -readonly [K in keyof WorkflowStep]: WorkflowStep[K] } = { ...step };
+  if (after.length > 0) made.after = after;
+  if (runIf !== undefined) made.runIf = runIf;
+  return made;
 }
 
 /** What a step is called that has no name of its own. */

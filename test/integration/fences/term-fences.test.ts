@@ -90,6 +90,7 @@ provenByRemoval('unedited', 'a job starts with the payload that it had before it
     [{ id, fence: 1, worker: WORKER }],
     Date.now(),
     new Map(),
+    [],
   );
   return !refused.has(id);
 });

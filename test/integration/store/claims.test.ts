@@ -152,7 +152,7 @@ describe('an end', () => {
   it('and a claim tell which jobs were not to be had', async () => {
     const [a, b, c] = await shard.submitMany(3);
     const intents = (ids: string[]) => ids.map((id) => ({ id, fence: id === c ? 2 : 1, worker: WORKER }));
-    const known = (ids: string[]) => claimKnownJobs(shard.hot, term, intents(ids), Date.now(), new Map());
+    const known = (ids: string[]) => claimKnownJobs(shard.hot, term, intents(ids), Date.now(), new Map(), []);
     expect(await known([a!])).toEqual(new Set());
     await shard.finish(term, [{ id: a! }]);
     expect(await known([c!, a!, b!])).toEqual(new Set([c, a]));
@@ -163,11 +163,35 @@ describe('an end', () => {
 describe('a job that this process stored', () => {
   const claimFromMemory = async (id: string) => {
     const intents = [{ id, fence: 1, worker: WORKER }];
-    return !(await claimKnownJobs(shard.hot, term, intents, Date.now(), new Map())).has(id);
+    return !(await claimKnownJobs(shard.hot, term, intents, Date.now(), new Map(), [])).has(id);
   };
 
   it('is claimed from memory while its row is as it was submitted', async () => {
     expect(await claimFromMemory(await shard.submit())).toBe(true);
+  });
+
+  it('is not as a step of a workflow that is on hold, or that memory does not name', async () => {
+    const jobs = await shard.submitMany(5);
+    const [going, held, gone] = [uuidv7(1), uuidv7(2), uuidv7(3)];
+    const workflowOf = [going, held, going, gone, null];
+    for (const [i, workflow] of workflowOf.entries())
+      await shard.pool.query('UPDATE punctual.jobs SET workflow = $2 WHERE id = $1', [jobs[i], workflow]);
+    for (const [id, isHeld] of [
+      [going, false],
+      [held, true],
+    ])
+      await shard.pool.query(
+        `INSERT INTO punctual.workflows (id, tenant, name, steps, steps_left, on_failure, running, created_at, created_by, held)
+         VALUES ($1, 'acme', 'w', 1, 1, 'continue', 'finish', 0, 'test', $2)`,
+        [id, isHeld],
+      );
+    const intents = jobs.map((id) => ({ id, fence: 1, worker: WORKER }));
+    const claim = (some: typeof intents, workflows: string[]) =>
+      claimKnownJobs(shard.hot, term, some, Date.now(), new Map(), workflows);
+    const withoutNames = await claim(intents.slice(0, 2), []);
+    expect(withoutNames).toEqual(new Set(jobs.slice(0, 2)));
+    // In no order, and with one that was removed, which holds nothing.
+    expect(await claim(intents, [held, gone, going])).toEqual(new Set([jobs[1]]));
   });
 
   it('is not when it was changed', async () => {

@@ -41,7 +41,7 @@ export async function leaderArguments(
     'submit-and-claim': submitted,
     'submit-and-claim-counted': submitted,
     'claim-jobs': [now, [], [], [], [], [jobs.waiting], 1, null, WORKER, null],
-    'claim-known-jobs': [now, [], [], [], [], [jobs.waiting], 1, null, WORKER, null],
+    'claim-known-jobs': [now, [], [], [], [], [jobs.waiting], 1, null, WORKER, null, []],
     'finish-jobs': [now, ...ENDING_COLUMNS.parameters([{ ...SUCCEEDED, id: jobs.running }])],
     'retry-jobs': [now, [jobs.running], ...Array(5).fill(null), 1, 'failed', now, 0, attempt],
     'release-claims': [[jobs.running], [1], [attempt]],

@@ -438,7 +438,8 @@ const HOT: Readonly<Record<string, Run>> = {
     await replaceJobs(db, TERM, [job], 0).catch(() => undefined);
   },
   'claim-jobs': (db) => claimJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
-  'claim-known-jobs': (db) => claimKnownJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map()),
+  'claim-known-jobs': (db) =>
+    claimKnownJobs(db, TERM, [{ id: ID, fence: 1, worker: ID }], 0, new Map(), [ID]),
   'finish-jobs': (db) => finishJobs(db, TERM, [{ ...SUCCEEDED, id: ID }], 0),
   'retry-jobs': (db) => retryJobs(db, TERM, [RETRY], 0),
   'release-claims': (db) => releaseClaims(db, TERM, [{ id: ID, fence: 1, attempt: null }]),

@@ -95,7 +95,7 @@ describe('counts', () => {
         [TENANT, { jobs: 3, lateness: ours, latenessMs: 80 }],
         ['globex', { jobs: 1, lateness: others, latenessMs: 40 }],
       ]);
-      await claim(shard.hot, term, intents, 1_040, expected);
+      await claim(shard.hot, term, intents, 1_040, expected, []);
       const counted = { lateness: others, latenessMs: 40 };
       expect(await readTotals(shard.pool, TENANT)).toMatchObject({ jobsAssigned: 2, ...counted });
       expect(await readTotals(shard.pool, 'globex')).toMatchObject({ jobsAssigned: 1, ...counted });
