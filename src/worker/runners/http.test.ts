@@ -35,7 +35,11 @@ function openRunner(
   const worker = { workerTimeoutMs: () => 10_000, onWarning: () => undefined };
   runner.open({ gateway: scheduler, session, options: resolved, urls, clock: { now }, ...worker });
   onTestFinished(() => runner.close());
-  const call = (target: Omit<HttpTarget, 'type'>, change: Partial<Assignment> = {}, signal?: AbortSignal) => {
+  const call = async (
+    target: Omit<HttpTarget, 'type'>,
+    change: Partial<Assignment> = {},
+    signal?: AbortSignal,
+  ) => {
     const assignment = scheduler.submit(
       '',
       { n: 1 },
