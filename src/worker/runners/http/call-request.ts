@@ -127,9 +127,9 @@ function newTrace(): string {
 
 /** What must not be kept of a call: the values of its secrets, and the token. */
 export function redactionOf({ values }: SecretsAnswer, { receiverToken }: Assignment): Redaction {
-  const marks = new Map<string, string>();
-  for (const name of Object.keys(values)) marks.set(values[name]!, `[secret ${name}]`);
-  if (receiverToken !== undefined) marks.set(receiverToken, '[token]');
+  const marks: [string, string][] = [];
+  for (const name of Object.keys(values)) marks.push([values[name]!, `[secret ${name}]`]);
+  if (receiverToken !== undefined) marks.push([receiverToken, '[token]']);
   return new Redaction(marks);
 }
 

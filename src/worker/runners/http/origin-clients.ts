@@ -2,6 +2,8 @@ import { InLine, WaitingLine } from './waiting-line.js';
 
 /** Origins that nothing has called for so long are forgotten. */
 const FORGET_AFTER_MS = 10_000;
+/** What follows it runs when the code that runs now has returned; `queueMicrotask` makes an object for the hooks of Node as well. */
+const SOON = Promise.resolve();
 
 /** What is kept for the next call to an origin. */
 export interface OriginClient {
@@ -83,7 +85,7 @@ export class OriginClients<C extends OriginClient> {
     const next = origin.waiting.next();
     if (!next) origin.inside -= 1;
     // Not from within the end of another call, which its client has not done with yet.
-    else queueMicrotask(() => next.onTurn(this.#placeAt(origin)));
+    else void SOON.then(() => next.onTurn(this.#placeAt(origin)));
   }
 
   /** Ends what is under way, too. */
