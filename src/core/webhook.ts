@@ -1,4 +1,5 @@
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { TextHmac } from './text-hmac.js';
 
 /**
  * Signatures of calls by the specification Standard Webhooks: HMAC-SHA256 over id, time and body. A message carries one
@@ -29,24 +30,23 @@ export interface SignedMessage {
 export function signWebhook(message: SignedMessage, secrets: readonly string[]): string {
   const { id, timestamp, body } = message;
   const content = `${id}.${timestamp}.${body}`;
-  const keys = keysOf(secrets);
   let signatures = '';
-  for (const key of keys) {
-    const signature = createHmac('sha256', key).update(content).digest('base64');
-    signatures += signatures === '' ? VERSION + signature : ` ${VERSION}${signature}`;
+  for (const hmac of hmacsOf(secrets)) {
+    if (signatures !== '') signatures += ' ';
+    signatures += VERSION + hmac.sign(content, 'base64');
   }
   return signatures;
 }
 
-/** The keys of arrays of secrets, for as long as somebody has the array. */
-const decoded = new WeakMap<readonly string[], readonly KeyObject[]>();
+/** What messages are signed with, by the array of the secrets, for as long as somebody has the array. */
+const hmacs = new WeakMap<readonly string[], readonly TextHmac[]>();
 
-function keysOf(secrets: readonly string[]): readonly KeyObject[] {
-  const known = decoded.get(secrets);
+function hmacsOf(secrets: readonly string[]): readonly TextHmac[] {
+  const known = hmacs.get(secrets);
   if (known) return known;
-  const keys = secrets.map(keyOf);
-  decoded.set(secrets, keys);
-  return keys;
+  const made = secrets.map((secret) => new TextHmac(keyOf(secret)));
+  hmacs.set(secrets, made);
+  return made;
 }
 
 /** A call that was not signed by who it claims to be from, or long ago. */
@@ -125,7 +125,7 @@ function headerOf(headers: WebhookHeaders, name: string): string {
   throw new WebhookError(`The header ${name} is missing.`);
 }
 
-function keyOf(secret: string): KeyObject {
+function keyOf(secret: string): Buffer {
   const encoded = secret.startsWith(SECRET_PREFIX) ? secret.slice(SECRET_PREFIX.length) : secret;
-  return createSecretKey(encoded, 'base64');
+  return Buffer.from(encoded, 'base64');
 }
