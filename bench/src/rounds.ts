@@ -181,6 +181,6 @@ function averages(slices: readonly SliceResult[]): Readonly<Record<string, numbe
 }
 
 export function versionOf(system: SystemName): string {
-  if (system === 'bare-calls') return undiciVersion;
+  if (system.startsWith('bare-calls')) return undiciVersion;
   return system.startsWith('punctual') ? productVersion : peerVersion(system as Peer);
 }

@@ -1,5 +1,6 @@
 import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { KeyLimits } from './access.js';
+import { TextHmac } from './text-hmac.js';
 
 /**
  * Standard JWTs with one fixed algorithm (HS256). Each purpose has a key of its own, derived from the cluster's secret by
@@ -192,6 +193,7 @@ interface TokenKey {
   readonly generation: number;
   readonly header: string;
   readonly key: KeyObject;
+  readonly hmac: TextHmac;
 }
 
 /** Derived keys by secret and purpose, the newest first: deriving one takes longer than signing. */
@@ -210,9 +212,9 @@ export function tokenKey(secret: Buffer, purpose: Purpose, generation: number): 
   const found = known.find((each) => each.generation === generation);
   if (found) return found;
   const kid = `${purpose}-${generation}`;
-  const bytes = hkdfSync('sha256', secret, '', `punctual token ${kid}`, 32);
+  const bytes = Buffer.from(hkdfSync('sha256', secret, '', `punctual token ${kid}`, 32));
   const header = encode({ alg: 'HS256', typ: 'JWT', kid });
-  const made = { generation, header, key: createSecretKey(Buffer.from(bytes)) };
+  const made = { generation, header, key: createSecretKey(bytes), hmac: new TextHmac(bytes) };
   byPurpose.set(purpose, [made, ...known].slice(0, MOST_DERIVED));
   return made;
 }
@@ -242,10 +244,10 @@ function signBody(
   expiresAtMs: number,
   nowMs: number,
 ): string {
-  const { header, key } = tokenKey(secret, purpose, generationAt(nowMs));
+  const { header, hmac } = tokenKey(secret, purpose, generationAt(nowMs));
   const body = `{"aud":"punctual:${purpose}",${claims},"exp":${Math.ceil(expiresAtMs / 1_000)}}`;
   const signed = `${header}.${Buffer.from(body).toString('base64url')}`;
-  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
+  return `${signed}.${hmac.sign(signed, 'base64url')}`;
 }
 
 /** The claims of a genuine token for the purpose that has not expired, else null. */

@@ -20,6 +20,8 @@ export type Ending =
 interface ResultLimits {
   readonly maxResultBytes: number;
   readonly maxErrorBytes: number;
+  /** Whether code of users may still hold what was returned, and change it. */
+  readonly isShared: boolean;
 }
 
 /** An execution is bounded, and so it is counted as a bound. */
@@ -94,7 +96,7 @@ function returned(attempt: Attempt, value: unknown, limits: ResultLimits): Sized
     return { result: { ...identity(attempt), outcome: 'handed-on' }, bytes: OVERHEAD_BYTES };
   }
   try {
-    const encoded = encodeResult(value, limits.maxResultBytes);
+    const encoded = encodeResult(value, limits);
     return {
       result: succeeded(attempt, encoded.value),
       bytes: baseBytes(attempt) + encoded.bytes,
@@ -140,10 +142,13 @@ interface EncodedResult {
 }
 
 /**
- * Turns a handler's return value into plain JSON data; throws when that is not possible. The value is copied, so that
- * code of the handler that still runs cannot change what is reported.
+ * Turns a handler's return value into plain JSON data; throws when that is not possible. A value that code of the handler may
+ * still hold is copied, so that it cannot change what is reported.
  */
-function encodeResult(returned: unknown, maxBytes: number): EncodedResult {
+function encodeResult(
+  returned: unknown,
+  { maxResultBytes: maxBytes, isShared }: ResultLimits,
+): EncodedResult {
   if (returned === undefined || returned === null) return { value: null, bytes: 4 };
   if (typeof returned === 'boolean') return { value: returned, bytes: 5 };
   const text = stringify(returned);
@@ -155,7 +160,7 @@ function encodeResult(returned: unknown, maxBytes: number): EncodedResult {
       { code: 'RESULT_TOO_LARGE' },
     );
   }
-  return { value: typeof returned === 'string' ? returned : JSON.parse(text), bytes };
+  return { value: isShared && typeof returned !== 'string' ? JSON.parse(text) : returned, bytes };
 }
 
 function stringify(returned: unknown): string {

@@ -123,7 +123,9 @@ export class Executor implements AttemptOwner {
     attempt.phase = 'ended';
     this.#deadlines.remove(attempt);
     this.#busy -= 1;
-    const sized = resultOf(attempt, ending, this.#parts.options);
+    const { maxResultBytes, maxErrorBytes } = this.#parts.options;
+    const isShared = this.#runsUserCode(attempt);
+    const sized = resultOf(attempt, ending, { maxResultBytes, maxErrorBytes, isShared });
     if (attempt.trace) endTrace(attempt.trace, sized.result);
     this.#tell(attempt, ending, sized);
     if (!attempt.logs && !attempt.progress) {

@@ -29,7 +29,7 @@ export const http: Scenario = {
       ...{ scenario: 'http', seconds: context.seconds, ...rounds, ratioToBestPeer: null },
       what: [
         'The receiver is a process of its own, on the loopback, and answers at once with a small JSON; a job counts when its call arrives, and all of them must be in history as succeeded in the end. Node and submitter are one process, the worker is another: `punctual worker run --targets http`. Calls are signed and carry a token and a trace.',
-        '`bare undici` is a loop that makes the same calls with the same library and as many connections, and does nothing else.',
+        '`bare undici` is a loop that makes the same calls with the same library and as many connections, and does nothing else. `our headers`: the same with as many headers as our calls have, which the receiver has to read; for information.',
         `${rate.toLocaleString('en')} calls/s on this machine, which also runs Postgres and the receiver: ${workers} times that is ${TWO_BILLION_A_DAY.toLocaleString('en')} calls/s, two billion a day.`,
         `fast alone, fast beside slow: ${FAST_PER_SECOND.toLocaleString('en')} calls a second to one origin, in bulks of ten; the times are those from the submission to the arrival of the call. Beside them, ${SLOW.receivers.toLocaleString('en')} origins that take ${SLOW.ms / 1_000} s to answer, each with a call on its way at any time.`,
       ],
@@ -50,6 +50,10 @@ function contestantsOf({ seconds }: Context): Contestant[] {
   return [
     { ...ours, name: 'punctual', role: 'ours', task: throughput(seconds) },
     { name: 'bare undici', system: 'bare-calls', role: 'reference', task: throughput(seconds) },
+    {
+      ...{ name: 'bare undici, our headers', system: 'bare-calls-like-ours', role: 'reference' },
+      task: throughput(seconds),
+    },
     { ...ours, name: 'fast alone', task: calls(null) },
     { ...ours, name: 'fast beside slow', task: calls(SLOW) },
   ];

@@ -23,7 +23,7 @@ import { measureThroughput } from './throughput.js';
  */
 
 const OPEN: Record<
-  Exclude<SystemName, 'punctual-wire' | 'punctual-heard' | 'punctual-http' | 'bare-calls'>,
+  Exclude<SystemName, `punctual-${'wire' | 'heard' | 'http'}` | `bare-calls${'' | '-like-ours'}`>,
   (surroundings: Surroundings) => Promise<System>
 > = {
   punctual: openPunctual,
@@ -45,7 +45,9 @@ async function measure(order: SliceOrder): Promise<SliceResult> {
     const { system, starts } = await openPunctualWire({ url, folder, profileFolder, quotas });
     return endingWith(system, () => measureThroughput(system, starts, task.load, progress));
   }
-  if (name === 'bare-calls' || name === 'punctual-http') return measureCalling(order);
+  if (name === 'bare-calls' || name === 'bare-calls-like-ours' || name === 'punctual-http') {
+    return measureCalling(order);
+  }
   const ledger = new Ledger();
   if (name === 'punctual-heard') {
     if (task.kind !== 'heard') throw new Error(`Listeners are not measured for ${task.kind}.`);
@@ -107,8 +109,9 @@ async function measureCalling({
     return endingWith(system, () => measureCalls(system, receiver, task, progress));
   }
   if (task.kind !== 'throughput') throw new Error(`${name} is not measured for ${task.kind}.`);
-  const open = () => openPunctualHttp({ url, folder, profileFolder });
-  const { system, receiver } = await (name === 'bare-calls' ? openBareCalls() : open());
+  const { system, receiver } = await (name === 'punctual-http'
+    ? openPunctualHttp({ url, folder, profileFolder })
+    : openBareCalls({ likeOurs: name === 'bare-calls-like-ours' }));
   return endingWith(system, () => measureThroughput(system, receiver.starts, task.load, progress));
 }
 

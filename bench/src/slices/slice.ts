@@ -4,7 +4,7 @@ import type { Spread } from '../statistics.js';
 
 /**
  * The systems that a slice can run. `punctual-wire` has its worker in another process, `punctual-heard` listeners; `punctual-http`
- * makes calls, and so does `bare-calls` without keeping any record.
+ * makes calls, and so do `bare-calls` and, with the headers of ours, `bare-calls-like-ours`, without keeping any record.
  */
 export type SystemName =
   | 'punctual'
@@ -12,6 +12,7 @@ export type SystemName =
   | 'punctual-heard'
   | 'punctual-http'
   | 'bare-calls'
+  | 'bare-calls-like-ours'
   | 'graphile-worker'
   | 'pg-boss'
   | 'bullmq';

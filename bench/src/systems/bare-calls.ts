@@ -13,11 +13,36 @@ const { Agent } = require('undici') as typeof Undici;
 
 export const undiciVersion = (require('undici/package.json') as { version: string }).version;
 
-/** What can be had at most: a loop that makes the same calls with the same library, and keeps no record of them. */
-export async function openBareCalls(): Promise<{ readonly system: System; readonly receiver: Receiver }> {
+/** Headers as long as those of a call of ours, beside the type of the body. */
+const LIKE_OURS: Readonly<Record<string, string>> = {
+  'user-agent': 'punctual/0.1.0',
+  accept: '*/*',
+  'accept-encoding': 'identity',
+  'punctual-url': 'http://127.0.0.1:12345',
+  'punctual-job-id': '01980000-0000-7000-8000-000000000000',
+  'punctual-attempt': '1',
+  'punctual-fence': '1',
+  'punctual-token': 't'.repeat(266),
+  'punctual-due-at': '2026-01-01T00:00:00.000Z',
+  traceparent: `00-${'0'.repeat(32)}-${'0'.repeat(16)}-00`,
+  'webhook-id': '01980000-0000-7000-8000-000000000000-1',
+  'webhook-timestamp': '1767225600',
+  'webhook-signature': `v1,${'s'.repeat(44)}`,
+};
+
+/**
+ * What can be had at most: a loop that makes the same calls with the same library, and keeps no record of them. With `likeOurs` it sends
+ * as many headers as our calls have, which the receiver has to read.
+ */
+export async function openBareCalls({
+  likeOurs,
+}: {
+  readonly likeOurs: boolean;
+}): Promise<{ readonly system: System; readonly receiver: Receiver }> {
   const receiver = await Receiver.start();
   const agent = new Agent({ connections: CONNECTIONS, pipelining: 1 });
   const { origin, pathname } = new URL(receiver.fastUrl);
+  const headers = { 'content-type': 'application/json', ...(likeOurs && LIKE_OURS) };
   const waiting: number[] = [];
   let running = 0;
   let calls = 0;
@@ -25,7 +50,6 @@ export async function openBareCalls(): Promise<{ readonly system: System; readon
 
   const call = async (n: number) => {
     const body = JSON.stringify({ n, at: now() } satisfies CallBody);
-    const headers = { 'content-type': 'application/json' };
     const answer = await agent.request({ origin, path: pathname, method: 'POST', headers, body });
     await answer.body.text();
     if (answer.statusCode !== 200) throw new Error(`A call was answered with ${answer.statusCode}.`);
@@ -42,7 +66,7 @@ export async function openBareCalls(): Promise<{ readonly system: System; readon
     while (running < CONNECTIONS && running < waiting.length) void loop();
   };
   const system: System = {
-    settings: { connections: CONNECTIONS },
+    settings: { connections: CONNECTIONS, headers: Object.keys(headers).length },
     submitMany,
     submitOne: (n) => submitMany(n, 1),
     finish: async () => {

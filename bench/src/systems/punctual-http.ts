@@ -13,6 +13,8 @@ import type { System } from './system.js';
 export const CONNECTIONS = 256;
 /** Calls at a time, whatever their origins. */
 const SLOTS = 2_000;
+/** What docs/http-targets.md recommends for workers with so many slots, in MiB. */
+const SEMI_SPACE = 32;
 
 interface HttpOptions {
   readonly url: string;
@@ -44,7 +46,10 @@ export async function openPunctualHttp(
   };
   let others = 0;
   const system: CallingSystem = {
-    settings: { 'worker slots': SLOTS, 'calls per origin': CONNECTIONS, signed: true, history: 'kept' },
+    settings: {
+      ...{ 'worker slots': SLOTS, 'calls per origin': CONNECTIONS, signed: true, history: 'kept' },
+      'worker semi-space': `${SEMI_SPACE} MiB`,
+    },
     submitMany: async (first, count) => {
       await node.punctual.submitMany(target, bodies(first, count));
     },
@@ -74,7 +79,8 @@ export async function openPunctualHttp(
 async function startWorker(url: string, apiKey: string, profileFolder: string | null) {
   const profiling = profileFolder === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`];
   const args = ['worker', 'run', '--targets', 'http', '--slots', String(SLOTS)];
-  const child = spawn(process.execPath, [...profiling, PROGRAM, ...args, '--allow-address', '127.0.0.0/8'], {
+  const node = [`--max-semi-space-size=${SEMI_SPACE}`, ...profiling];
+  const child = spawn(process.execPath, [...node, PROGRAM, ...args, '--allow-address', '127.0.0.0/8'], {
     env: { ...process.env, PUNCTUAL_SUPERVISED: '1', PUNCTUAL_URL: url, PUNCTUAL_API_KEY: apiKey },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });

@@ -35,7 +35,11 @@ function openRunner(
   const worker = { workerTimeoutMs: () => 10_000, onWarning: () => undefined };
   runner.open({ gateway: scheduler, session, options: resolved, urls, clock: { now }, ...worker });
   onTestFinished(() => runner.close());
-  const call = (target: Omit<HttpTarget, 'type'>, change: Partial<Assignment> = {}, signal?: AbortSignal) => {
+  const call = async (
+    target: Omit<HttpTarget, 'type'>,
+    change: Partial<Assignment> = {},
+    signal?: AbortSignal,
+  ) => {
     const assignment = scheduler.submit(
       '',
       { n: 1 },
@@ -247,6 +251,22 @@ describe('a call', () => {
     const { call } = openRunner({}, {}, () => 3_600_000.5);
     expect(await failureOf(call({ url: receiver.url }))).toMatchObject({ retryAfterMs: 60_000 });
     expect(receiver.calls.all[0]!.headers['webhook-timestamp']).toBe('3600');
+  });
+
+  it('has its own headers, whatever other jobs send to the same address', async () => {
+    const { receiver, call } = await start();
+    const values = ['a', 'b', 'a', undefined, 'c'];
+    for (const value of values) {
+      await call({ url: receiver.url, ...(value !== undefined && { headers: { 'X-Mark': value } }) });
+    }
+    expect(receiver.calls.all.map(({ headers }) => headers['x-mark'])).toEqual(values);
+  });
+
+  it('is text if the header of its type says so, whatever the values of other headers are', async () => {
+    const { receiver, call } = await start();
+    const headers = { 'x-a': 'content-type', 'x-b': 'application/json', 'content-type': 'text/plain' };
+    await call({ url: receiver.url, headers, body: 'as it is' });
+    expect(receiver.calls.all[0]!.body).toBe('as it is');
   });
 
   it('sends what looks like a secret in a payload as it is', async () => {
@@ -466,6 +486,24 @@ describe('a call', () => {
     await Promise.all(many);
   });
 
+  it('that waited for its turn is signed and dated when it is sent', async () => {
+    let now = 1_000_000;
+    const held: (() => void)[] = [];
+    const receiver = await HttpReceiver.start((_, response) => void held.push(() => response.end()));
+    const { scheduler, call } = openRunner({}, {}, () => now);
+    scheduler.secretsKept = { values: {}, signing: SIGNING };
+    const many = Array.from({ length: 257 }, () => call({ url: receiver.url }));
+    await receiver.calls.times(256);
+    now = 2_000_000;
+    for (const answer of held) answer();
+    await receiver.calls.times(257);
+    held.at(-1)!();
+    await Promise.all(many);
+    const dates = receiver.calls.all.map(({ headers }) => headers['webhook-timestamp']);
+    expect([...new Set(dates)]).toEqual(['1000', '2000']);
+    expect(dates.filter((date) => date === '2000')).toHaveLength(1);
+  });
+
   it('never lasts longer than its attempt, and ends when that is stopped', async () => {
     const { call } = openRunner();
     const silent = await rawServer(() => undefined);
@@ -542,6 +580,8 @@ describe('a redirect', () => {
     await call({ url: receiver.url, headers, redirects: 1 });
     expect(receiver.calls.all[1]!.headers).toMatchObject({ 'x-key': 'the-secret', 'punctual-token': TOKEN });
     expect(receiver.calls.all[1]!.body).toBe('{"n":1}');
+    const traces = receiver.calls.all.map((each) => each.headers.traceparent);
+    expect(traces[1]).toBe(traces[0]);
     await call({ url: `${receiver.url}/far`, headers, redirects: 1 });
     const [far] = other.calls.all;
     expect(far!.headers).toMatchObject({ 'x-plain': 'yes', host: new URL(other.url).host });

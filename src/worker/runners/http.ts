@@ -1,10 +1,10 @@
-import { parseDuration } from '../../core/duration.js';
 import { messageOf, PunctualError } from '../../core/errors.js';
-import { DEFAULT_CALL_TIMEOUT_MS, secretNamesOf } from '../../core/http-target.js';
+import { secretNamesOf } from '../../core/http-target.js';
 import type { HttpTarget } from '../../core/job.js';
 import { type JobContext, PermanentError } from '../../core/task.js';
-import type { Assignment } from '../../core/wire.js';
+import type { Assignment, SecretsAnswer } from '../../core/wire.js';
 import { HANDED_ON } from '../attempt-result.js';
+import { Deadlines } from '../deadlines.js';
 import { monotonic } from '../worker-clock.js';
 import { AddressGuard } from './http/address-guard.js';
 import { AddressResolver, type LookUp } from './http/address-resolver.js';
@@ -12,9 +12,10 @@ import type { CallAnswer } from './http/answer-reader.js';
 import { excerptOf, headerOf, mostBodyBytes, resultOfAnswer } from './http/call-answer.js';
 import { CallDeadline } from './http/call-deadline.js';
 import { CallError, noAnswer } from './http/call-error.js';
+import { type CallPlan, CallPlans } from './http/call-plan.js';
 import { type CallRequest, redactionOf, redirected, requestOf } from './http/call-request.js';
 import { type CallSecrets, GatewaySecrets } from './http/call-secrets.js';
-import { Connections } from './http/connections.js';
+import { Connections, type Sending } from './http/connections.js';
 import { type Dial, guardedConnector } from './http/connector.js';
 import type { Redaction } from './http/redaction.js';
 import { retryAfterMs } from './http/retry-after.js';
@@ -25,6 +26,7 @@ const ERROR_BODY_BYTES = 8 * 1_024;
 const ERROR_EXCERPT = 512;
 const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
 const RETRIED: readonly number[] = [408, 425, 429];
+const NO_SECRETS: SecretsAnswer = { values: {}, signing: [] };
 
 /** Parts that tests replace. */
 export interface HttpRunnerParts {
@@ -37,7 +39,8 @@ export interface HttpRunnerParts {
 interface Opened {
   readonly connections: Connections;
   readonly secrets: CallSecrets;
-  readonly publicUrl: string | undefined;
+  readonly plans: CallPlans;
+  readonly deadlines: Deadlines;
   readonly maxResultBytes: number;
   /** By the server's clock, in milliseconds since 1970. */
   readonly now: () => number;
@@ -66,7 +69,8 @@ export class HttpRunner implements Runner {
     this.#opened = {
       connections: new Connections(connector),
       secrets: secrets ?? new GatewaySecrets({ gateway, session, now: () => monotonic.now() }),
-      publicUrl: options.publicUrl ?? urls[0],
+      plans: new CallPlans(options.publicUrl ?? urls[0]),
+      deadlines: new Deadlines(),
       maxResultBytes: options.maxResultBytes,
       now: () => Math.floor(clock.now()),
     };
@@ -74,78 +78,99 @@ export class HttpRunner implements Runner {
 
   async close(): Promise<void> {
     this.#opened?.connections.close();
+    this.#opened?.deadlines.clear();
   }
 
-  async run(
-    assignment: Assignment,
-    context: JobContext,
-    stop: Stop = stopOf(context.signal),
-  ): Promise<unknown> {
+  run(assignment: Assignment, context: JobContext, stop: Stop = stopOf(context.signal)): Promise<unknown> {
     const { target } = assignment;
     if (target.type !== 'http') {
       throw new PermanentError(`A ${target.type} target was given to the runner of http targets.`);
     }
     const opened = this.#opened;
     if (!opened) throw new PunctualError('INTERNAL', 'The runner of http targets is not part of a worker.');
-    const asked = parseDuration(target.timeout ?? '') ?? DEFAULT_CALL_TIMEOUT_MS;
-    const deadline = new CallDeadline(Math.min(asked, assignment.timeoutMs), stop);
-    try {
-      return await new Call(opened, assignment, target, deadline).make(context.traceparent);
-    } finally {
-      deadline.release();
-    }
+    const plan = opened.plans.of(target);
+    const deadline = new CallDeadline(Math.min(plan.timeoutMs, assignment.timeoutMs), stop, opened.deadlines);
+    const traceparent = context.traceparent ?? assignment.traceparent;
+    return new Call(opened, assignment, target, plan, deadline, traceparent).make();
   }
 }
 
-/** One call, with the redirects that it follows. */
-class Call {
-  readonly #url: URL;
-  #redaction: Redaction | undefined;
+/** One call, with the redirects that it follows. Thousands wait for their turn, so it makes what it needs when it needs it. */
+class Call implements Sending {
+  #secrets: SecretsAnswer = NO_SECRETS;
+  /** The last request; none before the turn of the first. */
+  #request: CallRequest | undefined;
+  /** How many more redirects are followed. */
+  #hops: number;
 
   constructor(
     private readonly opened: Opened,
     private readonly assignment: Assignment,
     private readonly target: HttpTarget,
-    private readonly deadline: CallDeadline,
+    private readonly plan: CallPlan,
+    readonly deadline: CallDeadline,
+    private readonly traceparent: string | undefined,
   ) {
-    this.#url = new URL(target.url);
+    this.#hops = target.redirects ?? 0;
   }
 
-  async make(traceparent: string | undefined): Promise<unknown> {
+  get origin(): string {
+    return (this.#request ?? this.plan).address.origin;
+  }
+
+  get isFresh(): boolean {
+    return this.assignment.delivery === 'at-most-once';
+  }
+
+  async make(): Promise<unknown> {
     try {
-      let request = await this.#firstRequest(traceparent);
-      for (let hops = this.target.redirects ?? 0; ; hops -= 1) {
-        const answer = await this.#send(request, hops);
-        const location = hops > 0 ? redirectIn(answer) : undefined;
-        if (location === undefined) return this.#end(request, answer);
-        request = redirected(request, answer.statusCode, location);
+      this.#secrets = this.#knownSecrets() ?? (await this.#askedSecrets());
+      for (;;) {
+        const answer = await this.opened.connections.send(this);
+        const location = this.#redirectIn(answer);
+        if (location === undefined) return this.#end(answer);
+        this.#request = redirected(this.request(), answer.statusCode, location);
+        this.#hops -= 1;
       }
     } catch (thrown) {
       throw this.#failure(thrown);
+    } finally {
+      this.deadline.release();
     }
   }
 
-  async #firstRequest(traceparent: string | undefined): Promise<CallRequest> {
-    const { assignment, target, opened } = this;
-    const names = secretNamesOf(target);
-    const secrets = await this.deadline.within(
-      opened.secrets.resolve(assignment, names, this.#url.origin, this.deadline),
-    );
-    this.#redaction = redactionOf(secrets, assignment);
-    return requestOf(target, {
-      ...{ url: this.#url, assignment, secrets, publicUrl: opened.publicUrl, now: opened.now() },
-      traceparent: traceparent ?? assignment.traceparent,
-    });
+  request(): CallRequest {
+    if (this.#request) return this.#request;
+    const { assignment, target, plan, traceparent, opened } = this;
+    const parts = { plan, assignment, secrets: this.#secrets, traceparent, now: opened.now() };
+    this.#request = requestOf(target, parts);
+    return this.#request;
   }
 
-  #send(request: CallRequest, hops: number): Promise<CallAnswer> {
-    const isFresh = this.assignment.delivery === 'at-most-once';
-    const { connections, maxResultBytes } = this.opened;
-    return connections.send(request, isFresh, this.deadline, (statusCode, headers) => {
-      if (this.#isHandedOn(statusCode)) return null;
-      if (hops > 0 && redirectIn({ statusCode, headers }) !== undefined) return null;
-      return this.#isGood(statusCode) ? mostBodyBytes(maxResultBytes) : ERROR_BODY_BYTES;
-    });
+  limitOf(statusCode: number, headers: CallAnswer['headers']): number | null {
+    if (this.#isHandedOn(statusCode)) return null;
+    if (this.#redirectIn({ statusCode, headers }) !== undefined) return null;
+    return this.#isGood(statusCode) ? mostBodyBytes(this.opened.maxResultBytes) : ERROR_BODY_BYTES;
+  }
+
+  get #needsSecrets(): boolean {
+    return this.plan.secretHeaders.length > 0 || typeof this.target.body === 'object';
+  }
+
+  #knownSecrets(): SecretsAnswer | undefined {
+    return this.#needsSecrets ? undefined : this.opened.secrets.known(this.assignment.tenant);
+  }
+
+  #askedSecrets(): Promise<SecretsAnswer> {
+    const { assignment, deadline, opened } = this;
+    const names = this.#needsSecrets ? secretNamesOf(this.target) : [];
+    return deadline.within(opened.secrets.resolve(assignment, names, this.origin, deadline));
+  }
+
+  /** Where the answer redirects to, if that is followed. */
+  #redirectIn(answer: Pick<CallAnswer, 'statusCode' | 'headers'>): string | undefined {
+    const isFollowed = this.#hops > 0 && REDIRECTS.includes(answer.statusCode);
+    return isFollowed ? headerOf(answer, 'location') : undefined;
   }
 
   #isHandedOn(status: number): boolean {
@@ -158,32 +183,31 @@ class Call {
   }
 
   /** What the answer means: a result, a report that will come later, or a failure. */
-  #end(request: CallRequest, answer: CallAnswer): unknown {
+  #end(answer: CallAnswer): unknown {
     const { statusCode: status } = answer;
     if (this.#isHandedOn(status)) return HANDED_ON;
-    const redaction = this.#redaction!;
+    const redaction = this.#redaction();
     if (this.#isGood(status)) return resultOfAnswer(answer, redaction, this.opened.maxResultBytes);
     const pauseMs = retryAfterMs(headerOf(answer, 'retry-after'), this.opened.now());
     const excerpt = excerptOf(answer.body, redaction, ERROR_EXCERPT);
-    throw statusError(request, status, pauseMs, excerpt, this.target.retryStatuses);
+    throw statusError(this.request(), status, pauseMs, excerpt, this.target.retryStatuses);
   }
 
   /** A failure as it is reported: nothing in it may be kept secret. */
   #failure(thrown: unknown): unknown {
     const { deadline } = this;
     if (deadline.isStopped) return deadline.reason;
-    const { origin } = this.#url;
+    const { origin } = this.plan.address;
     if (deadline.isOver) return timeoutError(deadline, origin);
     const error = thrown instanceof CallError ? thrown : transportError(thrown, origin);
     const { code, message, retryable, retryAfterMs: after, origin: report } = error;
-    const redacted = this.#redaction?.text(message) ?? message;
+    const redacted = this.#redaction().text(message);
     return new CallError(code, redacted, { retryable, retryAfterMs: after, origin: report });
   }
-}
 
-/** Where the answer redirects to, if it does. */
-function redirectIn(answer: Pick<CallAnswer, 'statusCode' | 'headers'>): string | undefined {
-  return REDIRECTS.includes(answer.statusCode) ? headerOf(answer, 'location') : undefined;
+  #redaction(): Redaction {
+    return redactionOf(this.#secrets, this.assignment);
+  }
 }
 
 /** The time was up; only a call that was made says something about its origin. */
@@ -196,7 +220,7 @@ function timeoutError({ phase, ms }: CallDeadline, origin: string): CallError {
 
 /** An answer whose status was not expected. */
 function statusError(
-  { method, url }: CallRequest,
+  { method, address: { url } }: CallRequest,
   status: number,
   pauseMs: number | undefined,
   excerpt: string,

@@ -15,10 +15,13 @@ export interface CallAnswer {
   readonly body: ReadBody;
 }
 
-/** The most bytes of the body that are wanted; null if the answer is complete without it. */
-export type BodyLimit = (statusCode: number, headers: IncomingHttpHeaders) => number | null;
+/** What of an answer is wanted. */
+interface AnswerLimit {
+  /** The most bytes of the body that are wanted; null if the answer is complete without it. */
+  limitOf(statusCode: number, headers: IncomingHttpHeaders): number | null;
+}
 
-interface AnswerListener {
+export interface AnswerListener {
   onAnswer(answer: CallAnswer): void;
   onFailure(error: unknown): void;
   /** The call was given up before it was sent. */
@@ -36,7 +39,7 @@ const UNWANTED = new Error('The rest of the answer is not wanted.');
  * up. It is a handler of undici and not a stream, which would cost several times as much for a small answer.
  */
 export class AnswerReader implements Dispatcher.DispatchHandler {
-  readonly #limitOf: BodyLimit;
+  readonly #limit: AnswerLimit;
   readonly #listener: AnswerListener;
   /** What has come of the body, and how many bytes of it count. */
   #bytes: Buffer = EMPTY;
@@ -47,8 +50,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #length = 0;
   #maxBytes = 0;
 
-  constructor(limitOf: BodyLimit, listener: AnswerListener) {
-    this.#limitOf = limitOf;
+  constructor(limit: AnswerLimit, listener: AnswerListener) {
+    this.#limit = limit;
     this.#listener = listener;
   }
 
@@ -73,7 +76,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   ): void {
     this.#statusCode = statusCode;
     this.#headers = headers;
-    const maxBytes = this.#limitOf(statusCode, headers);
+    const maxBytes = this.#limit.limitOf(statusCode, headers);
     this.#maxBytes = maxBytes ?? 0;
     if (maxBytes !== null) return;
     this.#listener.onAnswer({ statusCode, headers, body: NOTHING });

@@ -1,5 +1,5 @@
-import { MAX_TIMER_MS } from '../../../core/clock.js';
-
+import { type Deadlines, Timed } from '../../deadlines.js';
+import { monotonic } from '../../worker-clock.js';
 import type { Stop } from '../runner.js';
 
 /** What a call is waiting for. */
@@ -10,11 +10,12 @@ const NOBODY = (): void => undefined;
 /**
  * The time that a call has in all: to get its secrets, to wait for its turn, to resolve the name, to connect, to be answered and to
  * read the answer. Whoever waits is let go at the deadline, whether or not what was waited for can be stopped. There is no
- * signal of its own for that, because a call waits for one thing at a time and signals cost more than the rest of the deadline.
+ * signal of its own for that, because a call waits for one thing at a time and signals cost more than the rest of the deadline;
+ * and no timer of its own, because nearly all calls end long before.
  */
-export class CallDeadline {
+export class CallDeadline extends Timed {
   phase: Phase = 'secrets';
-  readonly #timer: NodeJS.Timeout;
+  readonly #deadlines: Deadlines;
   readonly #stop: Stop;
   #listener: (reason: unknown) => void = NOBODY;
   #isEnded = false;
@@ -24,17 +25,18 @@ export class CallDeadline {
   constructor(
     readonly ms: number,
     stop: Stop,
+    deadlines: Deadlines,
   ) {
+    super();
     this.#stop = stop;
-    this.#timer = setTimeout(
-      () => {
-        this.#isOver = !this.#isEnded;
-        this.#end(new Error('The time of the call is up.'));
-      },
-      Math.min(ms, MAX_TIMER_MS),
-    );
-    if (stop.isTold) this.#end(stop.reason);
-    else stop.listen((reason) => this.#end(reason));
+    this.#deadlines = deadlines;
+    if (stop.isTold) {
+      this.#end(stop.reason);
+      return;
+    }
+    this.dueAt = monotonic.now() + ms;
+    deadlines.add(this);
+    stop.listen((reason) => this.#end(reason));
   }
 
   /** Whether the call must end. */
@@ -70,9 +72,14 @@ export class CallDeadline {
     });
   }
 
+  expire(): void {
+    this.#isOver = !this.#isEnded;
+    this.#end(new Error('The time of the call is up.'));
+  }
+
   release(): void {
     this.#listener = NOBODY;
-    clearTimeout(this.#timer);
+    this.#deadlines.remove(this);
     this.#stop.listen(null);
   }
 

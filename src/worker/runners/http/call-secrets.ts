@@ -16,6 +16,8 @@ const PERMANENT: readonly string[] = ['FORBIDDEN', 'SECRET_NOT_FOUND', 'SECRET_O
 
 /** What a call needs to know that must not be stored with its job. */
 export interface CallSecrets {
+  /** What calls of a tenant are signed with, for a call without secrets; undefined if that must be asked for. */
+  known(tenant: string): SecretsAnswer | undefined;
   /** The values of the secrets that the target of an attempt names, and what its calls are signed with. */
   resolve(
     assignment: Assignment,
@@ -36,6 +38,8 @@ interface GatewaySecretsParts {
 interface Signing {
   readonly at: number;
   readonly secrets: Promise<readonly string[]>;
+  /** The same for all calls, once it is there. */
+  answer?: SecretsAnswer;
 }
 
 /**
@@ -48,6 +52,10 @@ export class GatewaySecrets implements CallSecrets {
 
   constructor(parts: GatewaySecretsParts) {
     this.#parts = parts;
+  }
+
+  known(tenant: string): SecretsAnswer | undefined {
+    return this.#kept(tenant)?.answer;
   }
 
   async resolve(
@@ -64,7 +72,7 @@ export class GatewaySecrets implements CallSecrets {
     }
     for (let kept = this.#kept(tenant); kept; kept = this.#kept(tenant)) {
       // Whoever asked may have been refused for a reason of its own, such as the end of its attempt.
-      const signing = await kept.catch(() => null);
+      const signing = await kept.secrets.catch(() => null);
       if (signing) return { values: {}, signing };
     }
     const asked = this.#ask(assignment, names, origin, deadline);
@@ -76,19 +84,24 @@ export class GatewaySecrets implements CallSecrets {
   }
 
   /** The signing secrets of a tenant, if they were asked for a short time ago. */
-  #kept(tenant: string): Promise<readonly string[]> | undefined {
-    const known = this.#signing.get(tenant);
-    return known && this.#parts.now() - known.at < SIGNING_FRESH_MS ? known.secrets : undefined;
+  #kept(tenant: string): Signing | undefined {
+    const kept = this.#signing.get(tenant);
+    return kept && this.#parts.now() - kept.at < SIGNING_FRESH_MS ? kept : undefined;
   }
 
   /** What was not answered is asked for again by the next call. */
   #keep(tenant: string, secrets: Promise<readonly string[]>): void {
     if (this.#signing.size >= MOST_TENANTS) this.#signing.clear();
-    const signing = { at: this.#parts.now(), secrets };
-    this.#signing.set(tenant, signing);
-    secrets.catch(() => {
-      if (this.#signing.get(tenant) === signing) this.#signing.delete(tenant);
-    });
+    const kept: Signing = { at: this.#parts.now(), secrets };
+    this.#signing.set(tenant, kept);
+    secrets.then(
+      (signing) => {
+        kept.answer = { values: {}, signing };
+      },
+      () => {
+        if (this.#signing.get(tenant) === kept) this.#signing.delete(tenant);
+      },
+    );
   }
 
   async #ask(

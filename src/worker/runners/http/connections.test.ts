@@ -1,13 +1,15 @@
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { HttpReceiver } from '../../../../test/http-receiver.js';
+import { Deadlines } from '../../deadlines.js';
 import { stopOf } from '../runner.js';
 import { AddressGuard } from './address-guard.js';
 import { AddressResolver } from './address-resolver.js';
 import { CallDeadline } from './call-deadline.js';
+import { Address } from './call-plan.js';
 import type { CallRequest } from './call-request.js';
 import { Connections } from './connections.js';
 import { guardedConnector } from './connector.js';
-import { OriginClients } from './origin-clients.js';
+import { type OriginClient, OriginClients, type Place, Visitor } from './origin-clients.js';
 
 afterEach(() => void vi.useRealTimers());
 
@@ -22,15 +24,23 @@ function openConnections(ttlMs: number) {
     guard: new AddressGuard(['127.0.0.0/8']),
   });
   const connections = new Connections(connect, ttlMs);
-  onTestFinished(() => connections.close());
+  const deadlines = new Deadlines();
+  onTestFinished(() => {
+    connections.close();
+    deadlines.clear();
+  });
   const call = async (port: string) => {
+    const address = new Address(new URL(`http://moving.example:${port}/`));
     const request: CallRequest = {
-      ...{ url: new URL(`http://moving.example:${port}/`), method: 'POST', headers: {}, body: '' },
+      ...{ address, method: 'POST', headers: [], body: '' },
       ...{ hasSecretBody: false, ownHeaders: new Set() },
     };
-    const deadline = new CallDeadline(5_000, stopOf(new AbortController().signal));
+    const deadline = new CallDeadline(5_000, stopOf(new AbortController().signal), deadlines);
     try {
-      return await connections.send(request, false, deadline, () => 0);
+      return await connections.send({
+        ...{ origin: address.origin, isFresh: false, deadline },
+        ...{ request: () => request, limitOf: () => 0 },
+      });
     } finally {
       deadline.release();
     }
@@ -60,22 +70,60 @@ it('within its time, a connection is used again and no name is asked for', async
   expect([dns.asked, receiver.connections]).toEqual([1, 1]);
 });
 
+/** Keeps the places that it is given. */
+class Guest extends Visitor<OriginClient> {
+  readonly places: Place<OriginClient>[] = [];
+
+  onTurn(place: Place<OriginClient>): void {
+    this.places.push(place);
+  }
+}
+
+function openClients(most: number) {
+  const closed: string[] = [];
+  const clients = new OriginClients<OriginClient>({
+    open: (origin) => ({ destroyed: false, end: () => void closed.push(origin) }),
+    ...{ most, ttlMs: 60_000, now: () => Date.now() },
+  });
+  const enter = (origin: string) => {
+    const guest = new Guest();
+    clients.enter(origin, guest);
+    return guest;
+  };
+  return { clients, closed, enter };
+}
+
 it('origins that nothing calls any more are forgotten, and their connections closed', async () => {
   vi.useFakeTimers();
-  const closed: string[] = [];
-  const clients = new OriginClients({
-    open: (origin) => ({ destroyed: false, end: () => void closed.push(origin) }),
-    ...{ most: 2, ttlMs: 60_000, now: () => Date.now() },
-  });
-  const deadline = new CallDeadline(3_600_000, stopOf(new AbortController().signal));
-  onTestFinished(() => deadline.release());
+  const { clients, closed, enter } = openClients(2);
   const idle = Array.from({ length: 100 }, (_, index) => `http://idle-${index}.example`);
-  for (const origin of idle) (await clients.enter(origin, deadline)).giveBack();
-  const place = await clients.enter('http://busy.example', deadline);
+  for (const origin of idle) clients.giveBack(enter(origin).places[0]!);
+  const busy = enter('http://busy.example');
   await vi.advanceTimersByTimeAsync(20_001);
   expect(closed.sort()).toEqual([...idle].sort());
-  place.giveBack();
+  clients.giveBack(busy.places[0]!);
   await vi.advanceTimersByTimeAsync(20_001);
   expect(closed).toContain('http://busy.example');
-  expect(vi.getTimerCount()).toBe(1);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it('calls that wait get their turns in the order of arrival, and those that no longer wait get none', async () => {
+  const { clients, enter } = openClients(1);
+  const [inside, ...waiting] = Array.from({ length: 5 }, () => enter('http://one.example'));
+  clients.leaveLine(waiting[1]!);
+  clients.leaveLine(waiting[3]!);
+  const turns: (readonly number[])[] = [];
+  for (let place = inside!.places[0]; place; ) {
+    clients.giveBack(place);
+    await Promise.resolve();
+    const before = turns.at(-1) ?? [0, 0, 0, 0];
+    const now = waiting.map(({ places }) => places.length);
+    place = waiting.find((_, i) => now[i]! > before[i]!)?.places[0];
+    turns.push(now);
+  }
+  expect(turns).toEqual([
+    [1, 0, 0, 0],
+    [1, 0, 1, 0],
+    [1, 0, 1, 0],
+  ]);
 });

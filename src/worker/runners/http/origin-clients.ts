@@ -1,7 +1,9 @@
-import type { CallDeadline } from './call-deadline.js';
+import { InLine, WaitingLine } from './waiting-line.js';
 
 /** Origins that nothing has called for so long are forgotten. */
 const FORGET_AFTER_MS = 10_000;
+/** What follows it runs when the code that runs now has returned; `queueMicrotask` makes an object for the hooks of Node as well. */
+const SOON = Promise.resolve();
 
 /** What is kept for the next call to an origin. */
 export interface OriginClient {
@@ -24,20 +26,23 @@ interface OriginClientsOptions<C> {
 /** A client that has no other call, until it is given back. */
 export interface Place<C> {
   readonly client: C;
-  giveBack(): void;
-}
-
-interface KeptClient<C> {
-  readonly client: C;
   readonly openedAt: number;
+  readonly origin: Origin<C>;
 }
 
+/** A call that wants a place. */
+export abstract class Visitor<C> extends InLine<Visitor<C>> {
+  /** Called once, with a place that must be given back. It must not throw. */
+  abstract onTurn(place: Place<C>): void;
+}
+
+/** What is known of an origin while it is called. */
 interface Origin<C> {
+  readonly name: string;
   inside: number;
   /** Those without a call; the last one was used last, and its connection is the likeliest to be open. */
-  readonly free: KeptClient<C>[];
-  /** Calls that wait for a place, in the order of arrival. */
-  readonly waiting: Set<() => void>;
+  readonly free: Place<C>[];
+  readonly waiting: WaitingLine<Visitor<C>>;
   usedAt: number;
 }
 
@@ -56,18 +61,31 @@ export class OriginClients<C extends OriginClient> {
     this.#options = options;
   }
 
-  /** Waits for a place among the calls to an origin; rejects when the call must end. */
-  async enter(name: string, deadline: CallDeadline): Promise<Place<C>> {
+  /** Gives the visitor a place among the calls to an origin, now or when it is its turn. */
+  enter(name: string, visitor: Visitor<C>): void {
     const origin = this.#find(name);
-    if (origin.inside < this.#options.most) origin.inside += 1;
-    else await turnIn(origin, deadline);
-    const kept = this.#clientOf(origin, name);
-    let isInside = true;
-    const giveBack = () => {
-      if (isInside) this.#leave(origin, kept);
-      isInside = false;
-    };
-    return { client: kept.client, giveBack };
+    if (origin.inside >= this.#options.most) origin.waiting.join(visitor);
+    else {
+      origin.inside += 1;
+      visitor.onTurn(this.#placeAt(origin));
+    }
+  }
+
+  /** Lets a visitor go that waits no longer. */
+  leaveLine(visitor: Visitor<C>): void {
+    visitor.line?.leave(visitor);
+  }
+
+  /** Takes a place back, once; it passes to whoever has waited longest. */
+  giveBack(place: Place<C>): void {
+    const { origin } = place;
+    if (place.client.destroyed) this.#all.delete(place.client);
+    else origin.free.push(place);
+    origin.usedAt = this.#options.now();
+    const next = origin.waiting.next();
+    if (!next) origin.inside -= 1;
+    // Not from within the end of another call, which its client has not done with yet.
+    else void SOON.then(() => next.onTurn(this.#placeAt(origin)));
   }
 
   /** Ends what is under way, too. */
@@ -80,34 +98,22 @@ export class OriginClients<C extends OriginClient> {
     const known = this.#origins.get(name);
     if (known) return known;
     const usedAt = this.#options.now();
-    const origin: Origin<C> = { inside: 0, free: [], waiting: new Set(), usedAt };
+    const origin: Origin<C> = { name, inside: 0, free: [], waiting: new WaitingLine(), usedAt };
     this.#origins.set(name, origin);
     this.#sweepLater();
     return origin;
   }
 
-  #clientOf(origin: Origin<C>, name: string): KeptClient<C> {
+  #placeAt(origin: Origin<C>): Place<C> {
     const { now, ttlMs, open } = this.#options;
-    const at = now();
-    for (let kept = origin.free.pop(); kept; kept = origin.free.pop()) {
-      if (at - kept.openedAt < ttlMs) return kept;
-      this.#end(kept);
+    const openedAt = now();
+    for (let place = origin.free.pop(); place; place = origin.free.pop()) {
+      if (openedAt - place.openedAt < ttlMs) return place;
+      this.#end(place);
     }
-    const client = open(name);
+    const client = open(origin.name);
     this.#all.add(client);
-    return { client, openedAt: at };
-  }
-
-  #leave(origin: Origin<C>, kept: KeptClient<C>): void {
-    if (kept.client.destroyed) this.#all.delete(kept.client);
-    else origin.free.push(kept);
-    origin.usedAt = this.#options.now();
-    const [next] = origin.waiting;
-    // The place passes to whoever has waited longest.
-    if (next) {
-      origin.waiting.delete(next);
-      next();
-    } else origin.inside -= 1;
+    return { client, openedAt, origin };
   }
 
   /** Runs only while there are origins to forget. */
@@ -120,24 +126,14 @@ export class OriginClients<C extends OriginClient> {
     const before = this.#options.now() - FORGET_AFTER_MS;
     for (const [name, { inside, free, usedAt }] of this.#origins) {
       if (inside > 0 || usedAt > before) continue;
-      for (const kept of free) this.#end(kept);
+      for (const place of free) this.#end(place);
       this.#origins.delete(name);
     }
     if (this.#origins.size > 0) this.#sweepLater();
   }
 
-  #end({ client }: KeptClient<C>): void {
+  #end({ client }: Place<C>): void {
     this.#all.delete(client);
     client.end();
   }
-}
-
-function turnIn<C>(origin: Origin<C>, deadline: CallDeadline): Promise<void> {
-  return new Promise((resolve, reject) => {
-    origin.waiting.add(resolve);
-    deadline.listen((reason) => {
-      // Whoever was given a place just now goes on, and gives it back.
-      if (origin.waiting.delete(resolve)) reject(reason);
-    });
-  });
 }

@@ -30,11 +30,13 @@ export class Redaction {
   /** The longest first, because one value may be a part of another. */
   readonly #entries: readonly Entry[];
 
-  /** From each value to the mark that takes its place. */
-  constructor(values: ReadonlyMap<string, string>) {
-    this.#entries = Array.from(values, ([value, mark]): Entry => ({ value, mark, pattern: undefined }))
-      .filter(({ value }) => value.length >= LEAST_LENGTH)
-      .sort((a, b) => b.value.length - a.value.length);
+  /** Each value with the mark that takes its place. */
+  constructor(values: Iterable<readonly [value: string, mark: string]>) {
+    const entries: Entry[] = [];
+    for (const [value, mark] of values) {
+      if (value.length >= LEAST_LENGTH) entries.push({ value, mark, pattern: undefined });
+    }
+    this.#entries = entries.sort((a, b) => b.value.length - a.value.length);
   }
 
   /** The most characters that a value may take: so many of it may stand at the end of a text that was cut. */
@@ -44,6 +46,7 @@ export class Redaction {
 
   /** The text with marks in the places of the values. */
   text(text: string): string {
+    if (!this.#mayHold(text)) return text;
     let redacted = text;
     const isEscaped = mayBeEscaped(text);
     for (const entry of this.#entries) {
@@ -57,7 +60,14 @@ export class Redaction {
 
   /** Whether a value may be in this JSON: it is there as it is, or something is escaped. */
   isNeeded(json: string): boolean {
+    if (!this.#mayHold(json)) return false;
     return mayBeEscaped(json) || this.#entries.some(({ value }) => json.includes(value));
+  }
+
+  /** Whether a text is long enough for the shortest value: however a value is written, it takes no less than its own length. */
+  #mayHold(text: string): boolean {
+    const shortest = this.#entries.at(-1);
+    return shortest !== undefined && text.length >= shortest.value.length;
   }
 
   /** The same for all texts in a JSON value. */
