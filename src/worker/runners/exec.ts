@@ -17,6 +17,7 @@ import { ExecError } from './exec/exec-error.js';
 import type { ProgramListener } from './exec/exec-host-process.js';
 import { ExecHosts } from './exec/exec-hosts.js';
 import type { EndedMessage, StartRequest } from './exec/host/messages.js';
+import { launcherProgram } from './exec/host/launcher-program.js';
 import { JobFolder } from './exec/job-folder.js';
 import { sendOutputs } from './exec/job-outputs.js';
 import { type Launched, launch, lowerLimits, stricter } from './exec/launch.js';
@@ -74,13 +75,15 @@ export class ExecRunner implements Runner {
     const host = this.#host;
     if (!host) throw new PunctualError('INTERNAL', 'The runner of exec targets is not part of a worker.');
     const { gateway, session, options } = host;
-    const machine = await lookAtMachine();
-    const users = 'use' in machine.users ? machine.users.use : null;
-    if ('why' in machine.users && process.getuid?.() === 0) {
-      const detail = `Programs run as root, because attempts cannot have users of their own: ${machine.users.why}.`;
+    const looked = await lookAtMachine();
+    const users = 'use' in looked.users ? looked.users.use : null;
+    if ('why' in looked.users && process.getuid?.() === 0) {
+      const detail = `Programs run as root, because attempts cannot have users of their own: ${looked.users.why}.`;
       host.onWarning(new PunctualError('CONFIGURATION', detail));
     }
     const folder = await WorkFolder.open(options.exec.folder, users);
+    const launcher = await folder.keepProgram('launcher', launcherProgram(looked.architecture));
+    const machine = { ...looked, launcher };
     const hosts = new ExecHosts(machine, folder.path, () => {
       host.onWarning(new PunctualError('INTERNAL', 'The exec host ended, and is started again.'));
     });
@@ -278,6 +281,9 @@ class ProgramRun {
         cwd: folder.path,
         stdin: folder.payload,
         tree: launched.tree,
+        bounds: launched.bounds,
+        prlimit: ready.machine.prlimit,
+        cgroup: null,
         isWrapped: launched.isWrapped,
         filter: launched.filter,
       },

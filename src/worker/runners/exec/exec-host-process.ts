@@ -52,6 +52,8 @@ interface RunningProgram {
 export interface HostWrapping {
   /** The words before the command that is to be in a PID namespace of its own; null where there can be none. */
   readonly namespace: readonly string[] | null;
+  /** The file of the launcher; null if the host starts programs by itself. */
+  readonly launcher: string | null;
   /** Words before everything. */
   readonly around: readonly string[];
 }
@@ -76,13 +78,13 @@ export class ExecHostProcess {
 
   /** `onEnd` is called once, when the process has ended. */
   constructor(
-    { namespace, around }: HostWrapping,
+    { namespace, launcher, around }: HostWrapping,
     onEnd: () => void,
     private readonly stopPatienceMs = STOP_PATIENCE_MS,
   ) {
     this.#onEnd = onEnd;
     this.#hasNamespace = namespace !== null;
-    const command = [process.execPath, ...NODE, ENTRY];
+    const command = [process.execPath, ...NODE, ENTRY, ...(launcher === null ? [] : [launcher])];
     const inner = namespace === null ? command : [...namespace, ...AS_INIT, ...command];
     const [file, ...args] = [...around, ...inner];
     const state = openOwnState();

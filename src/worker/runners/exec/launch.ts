@@ -3,7 +3,7 @@ import { parseDuration } from '../../../core/duration.js';
 import type { Execution, LimitReport } from '../../../core/execution.js';
 import type { ExecLimits, Isolation } from '../../../core/job.js';
 import { ExecError } from './exec-error.js';
-import type { Tree } from './host/messages.js';
+import type { Bound, Tree } from './host/messages.js';
 import type { Machine } from './machine.js';
 import { EMPTIED, TAKEN_PROGRAM } from './namespace-script.js';
 
@@ -35,6 +35,8 @@ export interface Launch {
 /** A program with everything around it. */
 export interface Launched {
   readonly argv: readonly [string, ...string[]];
+  /** Limits of each process. */
+  readonly bounds: readonly Bound[];
   readonly tree: Tree;
   readonly isWrapped: boolean;
   /** The file that must be open as descriptor 3. */
@@ -67,9 +69,9 @@ function amount(value: string | number): number {
 /** How the program is started on this machine; throws if it must be isolated and cannot be. */
 export function launch(program: Launch, machine: Machine): Launched {
   const { limits, user, isolation } = program;
-  const { prlimit } = machine;
-  const bounds = prlimit === null ? [] : boundWords(prlimit, limits, user !== null);
-  const report = reportLimits(limits, { hasPrlimit: prlimit !== null, hasUser: user !== null });
+  const canBound = machine.launcher !== null || machine.prlimit !== null;
+  const bounds = canBound ? boundsOf(limits, user !== null) : [];
+  const report = reportLimits(limits, { canBound, hasUser: user !== null });
   if (isolation === 'none') return bare(program, machine, bounds, report);
   const apart =
     inBubblewrap(program, machine, bounds, report) ?? inNamespaces(program, machine, bounds, report);
@@ -81,7 +83,7 @@ export function launch(program: Launch, machine: Machine): Launched {
 type Start = (
   program: Launch,
   machine: Machine,
-  bounds: readonly string[],
+  bounds: readonly Bound[],
   limits: Execution['limits'],
 ) => Launched;
 type MaybeStart = (...given: Parameters<Start>) => Launched | null;
@@ -91,9 +93,9 @@ const inBubblewrap: MaybeStart = (program, { bubblewrap }, bounds, limits) => {
   if ('why' in bubblewrap) return null;
   const { file, args, folder, needsMachine, filter } = program;
   const inside = needsMachine ? { file, folder } : { file: JOB, folder: WORK };
-  const around = [...bounds, bubblewrap.use, ...bubblewrapWords(program, inside), '--'];
+  const around = [bubblewrap.use, ...bubblewrapWords(program, inside), '--'];
   return {
-    ...{ argv: words([...around, inside.file, ...args]), tree: treeOf(program), isWrapped: true },
+    ...{ argv: words([...around, inside.file, ...args]), bounds, tree: treeOf(program), isWrapped: true },
     ...{ filter, folder: inside.folder, execution: { isolation: 'bubblewrap', limits } },
   };
 };
@@ -108,7 +110,8 @@ const inNamespaces: MaybeStart = (program, { namespaces }, bounds, limits) => {
   const given = [folder, needsMachine ? '' : file, setpriv, empty];
   return {
     ...{
-      argv: words([...bounds, ...around, ...given, inside, ...args]),
+      argv: words([...around, ...given, inside, ...args]),
+      bounds,
       tree: treeOf(program),
       isWrapped: true,
     },
@@ -127,7 +130,7 @@ const bare: Start = (program, machine, bounds, limits) => {
   const isWrapped = user === null && 'use' in ownNamespace;
   const init = isWrapped ? [...ownNamespace.use, '/bin/sh', '-c', '"$@"; exit $?', 'sh'] : [];
   return {
-    ...{ argv: words([...bounds, ...init, file, ...args]), isWrapped, filter: null, folder },
+    ...{ argv: words([...init, file, ...args]), bounds, isWrapped, filter: null, folder },
     tree: isFree ? { kind: 'group' } : treeOf(program),
     execution: {
       isolation: 'none',
@@ -192,36 +195,37 @@ function bubblewrapWords(
 }
 
 /** Limits of each process, which the kernel keeps. */
-function boundWords(prlimit: string, limits: ExecLimits, hasUser: boolean): string[] {
+function boundsOf(limits: ExecLimits, hasUser: boolean): Bound[] {
   const { files, cpuTime, disk, processes } = limits;
-  const seconds = cpuTime === undefined ? null : Math.ceil(parseDuration(cpuTime)! / 1_000);
-  const bounds = [
-    ...(files === undefined ? [] : [`--nofile=${files}:${files}`]),
+  const seconds = cpuTime === undefined ? undefined : Math.ceil(parseDuration(cpuTime)! / 1_000);
+  const bound = (name: Bound['name'], soft: number | undefined, hard = soft): Bound[] =>
+    soft === undefined ? [] : [{ name, soft, hard: hard! }];
+  return [
+    ...bound('nofile', files),
     // A second after the signal that a program may catch, the kernel ends it.
-    ...(seconds === null ? [] : [`--cpu=${seconds}:${seconds + 1}`]),
-    ...(disk === undefined ? [] : [`--fsize=${disk}:${disk}`]),
-    ...(processes === undefined || !hasUser ? [] : [`--nproc=${processes}:${processes}`]),
+    ...bound('cpu', seconds, seconds && seconds + 1),
+    ...bound('fsize', disk),
+    ...(hasUser ? bound('nproc', processes) : []),
   ];
-  return bounds.length === 0 ? [] : [prlimit, ...bounds, '--'];
 }
 
 interface Means {
-  readonly hasPrlimit: boolean;
+  readonly canBound: boolean;
   readonly hasUser: boolean;
 }
 
 /** What is done about each limit that was asked for. */
-function reportLimits(limits: ExecLimits, { hasPrlimit, hasUser }: Means): Execution['limits'] {
+function reportLimits(limits: ExecLimits, { canBound, hasUser }: Means): Execution['limits'] {
   const how: Record<keyof ExecLimits, LimitReport['how']> = {
     // The kernel counts the time of each process apart.
-    cpuTime: hasPrlimit ? 'approximated' : 'absent',
+    cpuTime: canBound ? 'approximated' : 'absent',
     cpus: 'absent',
     // Memory and disk are measured several times a second.
     memory: 'approximated',
     disk: 'approximated',
-    files: hasPrlimit ? 'enforced' : 'absent',
+    files: canBound ? 'enforced' : 'absent',
     // Counted per user: the processes of others would count, too.
-    processes: hasPrlimit && hasUser ? 'enforced' : 'absent',
+    processes: canBound && hasUser ? 'enforced' : 'absent',
     output: 'enforced',
   };
   const given = Object.entries(limits).filter(([, value]) => value !== undefined);

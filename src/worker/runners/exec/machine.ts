@@ -39,6 +39,8 @@ export interface Machine {
   readonly bubblewrap: Found<string>;
   /** The words that run the script for namespaces without bubblewrap, and where setpriv is. */
   readonly namespaces: Found<{ readonly words: readonly string[]; readonly setpriv: string }>;
+  /** The file of the launcher, if it can be run; it is written into the folder of the worker. */
+  readonly launcher: string | null;
   /** Where prlimit is. */
   readonly prlimit: string | null;
   /** Where setpriv is, if programs can be kept from gaining privileges. */
@@ -57,7 +59,7 @@ export async function lookAtMachine(): Promise<Machine> {
       bubblewrap: none,
       namespaces: none,
     };
-    return { architecture, ...found, prlimit: null, setpriv: null };
+    return { architecture, ...found, launcher: null, prlimit: null, setpriv: null };
   }
   const isRoot = process.getuid?.() === 0;
   const users: Found<UserRange> = isRoot ? await findUsers() : { why: 'the worker does not run as root' };
@@ -71,6 +73,7 @@ export async function lookAtMachine(): Promise<Machine> {
   ]);
   return {
     ...{ architecture, hostNamespace, ownNamespace, users, bubblewrap, namespaces },
+    launcher: null,
     prlimit: find('prlimit'),
     setpriv: 'use' in setpriv ? setpriv.use[0]! : null,
   };
@@ -155,7 +158,7 @@ function isExecutable(path: string): boolean {
 }
 
 /** What a command says when it fails; null if it does not. */
-function failureOf(path: string, args: readonly string[], user: number | null): Promise<string | null> {
+export function failureOf(path: string, args: readonly string[], user: number | null): Promise<string | null> {
   return new Promise((resolve) => {
     const as = user === null ? {} : { uid: user, gid: user };
     let child: ChildProcess;

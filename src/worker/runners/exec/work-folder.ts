@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import { messageOf, PunctualError } from '../../../core/errors.js';
 import { type FolderHolder, lockFolder } from '../../../host/folder-lock.js';
 import { endLeftovers } from './leftovers.js';
-import type { UserRange } from './machine.js';
+import { failureOf, type UserRange } from './machine.js';
 import { removeFolder } from './remove-folder.js';
 
 /** Where a worker keeps the folders of its programs and the binaries that it has downloaded. One worker at a time holds it. */
@@ -84,6 +84,14 @@ export class WorkFolder {
     const path = join(this.path, name);
     await writeFile(path, bytes, { mode: 0o600 });
     return path;
+  }
+
+  /** Writes a program; answers with its path, or null if there is nothing to write or it cannot be run here. */
+  async keepProgram(name: string, bytes: Buffer | null): Promise<string | null> {
+    const path = await this.keep(name, bytes);
+    if (path === null) return null;
+    await chmod(path, 0o700);
+    return (await failureOf(path, [], null)) === null ? path : null;
   }
 
   /** Releases it. */

@@ -12,6 +12,13 @@ export type Tree =
   /** They are in the process group of the first one, unless they have left it. */
   | { readonly kind: 'group' };
 
+/** A limit of each process, which the kernel keeps. */
+export interface Bound {
+  readonly name: 'nofile' | 'cpu' | 'fsize' | 'nproc';
+  readonly soft: number;
+  readonly hard: number;
+}
+
 /** One program to run. */
 export interface StartRequest {
   readonly type: 'start';
@@ -25,6 +32,11 @@ export interface StartRequest {
   /** The file that whatever stands around the program reads as its descriptor 3; null for none. */
   readonly filter: string | null;
   readonly tree: Tree;
+  readonly bounds: readonly Bound[];
+  /** The tool that sets them where there is no launcher; null if there is none. */
+  readonly prlimit: string | null;
+  /** The control group in which it runs; null for none. */
+  readonly cgroup: string | null;
   /** Whether something stands around the program that must not get the TERM: its first child is signalled instead. */
   readonly isWrapped: boolean;
   /** Milliseconds after which the host ends the program by itself, if its worker does not. */

@@ -1,8 +1,8 @@
-import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import type { EndedBy, FromHost, StartRequest } from './messages.js';
 import { type LineBudget, OutputStream } from './output.js';
 import { endTree, processesOf, terminate } from './process-tree.js';
+import type { StartedProcess, Starter } from './starter.js';
 import { diskBytes, memoryBytes } from './usage.js';
 
 /** The bytes of both streams that are kept from their ends, for people. */
@@ -15,20 +15,31 @@ const WATCH_MS = 200;
 /** One program: started, watched, ended with everything that it started. */
 export class Program {
   readonly #request: StartRequest;
+  readonly #starter: Starter;
   readonly #tell: (message: FromHost) => void;
   readonly #gone: () => void;
   readonly #stdout: OutputStream;
   readonly #stderr: OutputStream;
   readonly #budget: LineBudget;
-  #child: ChildProcess | null = null;
+  #process: StartedProcess | null = null;
+  /** A stop that came before it was known to have started. */
+  #earlyStop: { readonly by: EndedBy; readonly graceMs: number } | null = null;
+  /** Called when it has started, or has failed to. */
+  #onStarted: () => void = () => undefined;
   #by: EndedBy | null = null;
   #deadline: NodeJS.Timeout | undefined;
   #watching: NodeJS.Timeout | undefined;
   #isEnding = false;
 
   /** `gone` is called when nothing is left of it. */
-  constructor(request: StartRequest, tell: (message: FromHost) => void, gone: () => void) {
+  constructor(
+    request: StartRequest,
+    starter: Starter,
+    tell: (message: FromHost) => void,
+    gone: () => void,
+  ) {
     this.#request = request;
+    this.#starter = starter;
     this.#tell = tell;
     this.#gone = gone;
     const { id, outputBytes, resultBytes } = request;
@@ -43,38 +54,37 @@ export class Program {
   }
 
   start(): void {
-    const { id, argv, env, cwd, tree, timeoutMs, graceMs, stdin, filter } = this.#request;
-    const [file, ...args] = argv;
-    const open: number[] = [];
-    try {
-      for (const path of [stdin, ...(filter === null ? [] : [filter])]) open.push(openSync(path, 'r'));
-      const user = tree.kind === 'user' ? { uid: tree.uid, gid: tree.uid } : {};
-      // A session of its own: signals from terminals do not reach it, and its group can be signalled as a whole.
-      const stdio: StdioOptions = [open[0]!, 'pipe', 'pipe', ...open.slice(1)];
-      this.#child = spawn(file, args, { cwd, env, detached: true, stdio, ...user });
-    } catch (thrown) {
-      this.#failed(thrown as NodeJS.ErrnoException);
-      return;
-    } finally {
-      for (const descriptor of open) closeSync(descriptor);
-    }
-    const child = this.#child;
-    child.on('error', (error) => this.#failed(error));
-    if (child.pid === undefined) return;
+    this.#starter.start(this.#request, {
+      onStarted: (process) => this.#started(process),
+      onFailed: (code, message) => this.#failed(code, message),
+      onExited: (exitCode, signal) => void this.#exited(exitCode, signal),
+    });
+  }
+
+  #started(process: StartedProcess): void {
+    const { id, timeoutMs, graceMs } = this.#request;
+    const { pid, stdout, stderr } = process;
+    this.#process = process;
+    this.#onStarted();
     // Read for as long as anything comes: a pause would hang the program, and an end would kill it.
-    child.stdout!.on('data', (piece: Buffer) => this.#stdout.add(piece));
-    child.stderr!.on('data', (piece: Buffer) => this.#stderr.add(piece));
-    for (const stream of [child.stdout!, child.stderr!]) stream.on('error', () => undefined);
-    child.on('exit', (code, signal) => void this.#exited(child, code, signal));
-    this.#tell({ type: 'started', id, pid: child.pid });
-    this.#deadline = setTimeout(() => this.stop('timeout', graceMs), timeoutMs);
+    stdout.on('data', (piece: Buffer) => this.#stdout.add(piece));
+    stderr.on('data', (piece: Buffer) => this.#stderr.add(piece));
+    for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
+    this.#tell({ type: 'started', id, pid });
+    const early = this.#earlyStop;
+    if (early) this.stop(early.by, early.graceMs);
+    else this.#deadline = setTimeout(() => this.stop('timeout', graceMs), timeoutMs);
     this.#watchLater();
   }
 
   /** Asks it to end, and ends it after the grace. Only the first call has an effect, unless a later one gives less time. */
   stop(by: EndedBy, graceMs: number): void {
-    const pid = this.#child?.pid;
-    if (pid === undefined || this.#isEnding) return;
+    if (this.#isEnding) return;
+    const pid = this.#process?.pid;
+    if (pid === undefined) {
+      this.#earlyStop = { by: this.#earlyStop?.by ?? by, graceMs };
+      return;
+    }
     const { tree, isWrapped } = this.#request;
     if (this.#by === null && graceMs > 0) terminate(tree, pid, isWrapped);
     this.#by ??= by;
@@ -84,17 +94,23 @@ export class Program {
 
   /** Ends it without telling anybody. */
   async endNow(): Promise<void> {
-    const pid = this.#child?.pid;
-    if (pid !== undefined) await endTree(this.#request.tree, pid);
+    if (this.#process === null) {
+      this.stop('stop', 0);
+      await new Promise<void>((resolve) => {
+        this.#onStarted = resolve;
+      });
+    }
+    if (this.#process !== null) await endTree(this.#request.tree, this.#process.pid);
   }
 
-  async #exited(child: ChildProcess, exitCode: number | null, signal: NodeJS.Signals | null): Promise<void> {
+  async #exited(exitCode: number | null, signal: string | null): Promise<void> {
     this.#isEnding = true;
     clearTimeout(this.#deadline);
     clearTimeout(this.#watching);
     const { id, tree } = this.#request;
-    const { hadProcesses, isWhole } = await endTree(tree, child.pid!);
-    await closed(child);
+    const { pid, stdout, stderr } = this.#process!;
+    const { hadProcesses, isWhole } = await endTree(tree, pid);
+    await closed([stdout, stderr]);
     this.#stdout.end();
     this.#stderr.end();
     this.#tell({
@@ -108,9 +124,9 @@ export class Program {
     this.#gone();
   }
 
-  #failed({ code = 'UNKNOWN', message }: NodeJS.ErrnoException): void {
-    if (this.#isEnding) return;
+  #failed(code: string, message: string): void {
     this.#isEnding = true;
+    this.#onStarted();
     this.#tell({ type: 'failed', id: this.#request.id, code, message });
     this.#gone();
   }
@@ -126,24 +142,29 @@ export class Program {
 
   #watch(): void {
     const { memory, disk, cwd, tree } = this.#request;
-    const pid = this.#child!.pid!;
+    const pid = this.#process!.pid;
     if (memory !== null && memoryBytes(processesOf(tree, pid)) > memory) this.stop('memory', 0);
     else if (disk !== null && diskBytes(cwd, disk) > disk) this.stop('disk', 0);
   }
 }
 
-/** Resolves when its pipes are closed; a process that was not found may hold them for ever. */
-async function closed(child: ChildProcess): Promise<void> {
-  const pipes = [child.stdout!, child.stderr!];
-  if (pipes.every((pipe) => pipe.closed)) return;
+/** Resolves when pipes are closed; a process that was not found may hold them for ever. */
+async function closed(pipes: readonly Readable[]): Promise<void> {
+  const open = pipes.filter((pipe) => !pipe.closed);
+  if (open.length === 0) return;
   await new Promise<void>((resolve) => {
     const timer = setTimeout(() => {
-      for (const pipe of pipes) pipe.destroy();
+      for (const pipe of open) pipe.destroy();
       resolve();
     }, CLOSE_PATIENCE_MS);
-    child.once('close', () => {
-      clearTimeout(timer);
-      resolve();
-    });
+    let left = open.length;
+    for (const pipe of open) {
+      pipe.once('close', () => {
+        left -= 1;
+        if (left > 0) return;
+        clearTimeout(timer);
+        resolve();
+      });
+    }
   });
 }
