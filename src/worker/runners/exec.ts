@@ -16,14 +16,15 @@ import { commandFile } from './exec/command-file.js';
 import { ExecError } from './exec/exec-error.js';
 import type { ProgramListener } from './exec/exec-host-process.js';
 import { ExecHosts } from './exec/exec-hosts.js';
-import type { EndedMessage, StartRequest } from './exec/host/messages.js';
+import { type FolderParts, OUTPUT_FOLDER } from './exec/host/job-folder.js';
 import { launcherProgram } from './exec/host/launcher-program.js';
-import { JobFolder } from './exec/job-folder.js';
+import type { EndedMessage, StartRequest } from './exec/host/messages.js';
 import { sendOutputs } from './exec/job-outputs.js';
 import { type Launched, launch, lowerLimits, stricter } from './exec/launch.js';
 import { lookAtMachine, type Machine } from './exec/machine.js';
 import { environmentOf, redactionOf } from './exec/program-environment.js';
 import { executionOf, resultOfProgram } from './exec/program-result.js';
+import { removeFolder } from './exec/remove-folder.js';
 import { seccompFilter } from './exec/seccomp.js';
 import { WorkFolder } from './exec/work-folder.js';
 import { GatewaySecrets } from './http/call-secrets.js';
@@ -181,12 +182,12 @@ class ProgramRun {
     const { receiverToken: token, payloadText, payload } = assignment;
     const secrets = await this.#secrets();
     this.#throwIfStopped();
-    const folder = JobFolder.make({
-      path: join(ready.folder.jobs, `${assignment.jobId}-${assignment.fence}`),
+    const folder = {
+      path: ready.folder.pathOfJob(`${assignment.jobId}-${assignment.fence}`),
       payload: payloadText ?? JSON.stringify(payload) ?? 'null',
       token,
-      user: this.#user,
-    });
+    };
+    let hasFolder = true;
     try {
       const launched = this.#launched(file, folder);
       this.stop.execution = launched.execution;
@@ -195,20 +196,25 @@ class ProgramRun {
         await this.#ended(this.#request(launched, folder, secrets), redaction, follow),
         redaction,
       );
+      hasFolder = end.hasFolder;
       this.stop.execution = withinBounds(executionOf(launched.execution, end));
       if (end.isCut) this.context.log.warn('More was printed than is kept; further lines are left out.');
       if (!end.isWhole && launched.tree.kind !== 'group')
         this.context.log.warn('Some of its processes could not be ended.');
       this.#throwIfStopped();
-      await this.#withSignal((signal) => {
-        const { gateway } = ready.host;
-        const { log } = this.context;
-        return sendOutputs({ gateway, assignment, folder: folder.output, user: this.#user, log, signal });
-      });
+      if (hasFolder) await this.#sendOutputs(join(folder.path, OUTPUT_FOLDER));
       return redaction.json(resultOfProgram(end));
     } finally {
-      await folder.remove();
+      if (hasFolder) await removeFolder(folder.path).catch(() => undefined);
     }
+  }
+
+  #sendOutputs(folder: string): Promise<void> {
+    const { gateway } = this.ready.host;
+    const { log } = this.context;
+    const { assignment } = this;
+    const user = this.#user;
+    return this.#withSignal((signal) => sendOutputs({ gateway, assignment, folder, user, log, signal }));
   }
 
   /** The file of the program. */
@@ -249,7 +255,7 @@ class ProgramRun {
     return (await ready.secrets.resolve(assignment, names, EXEC_ORIGIN, deadline)).values;
   }
 
-  #launched(file: string, folder: JobFolder): Launched {
+  #launched(file: string, folder: FolderParts): Launched {
     const { target, ready } = this;
     const { isolation, limits } = ready.host.options.exec;
     return launch(
@@ -270,7 +276,7 @@ class ProgramRun {
     return [...own, this.ready.folder.path];
   }
 
-  #request(launched: Launched, folder: JobFolder, secrets: SecretsAnswer['values']): StartRequest {
+  #request(launched: Launched, folder: FolderParts, secrets: SecretsAnswer['values']): StartRequest {
     const { assignment, target, ready, context } = this;
     const { options, session, urls, workerTimeoutMs } = ready.host;
     const limits = launched.execution.limits;
@@ -278,8 +284,7 @@ class ProgramRun {
     return {
       ...{ type: 'start', id: `${assignment.jobId}/${assignment.fence}`, argv: launched.argv },
       ...{
-        cwd: folder.path,
-        stdin: folder.payload,
+        folder,
         tree: launched.tree,
         bounds: launched.bounds,
         prlimit: ready.machine.prlimit,

@@ -12,6 +12,7 @@ const MACHINE: Machine = {
   users: { use: { first: 1_000_000, count: 10 } },
   bubblewrap: { use: '/usr/bin/bwrap' },
   namespaces: { use: { words: ['/usr/bin/unshare', '--user', '--', 'sh'], setpriv: '/usr/bin/setpriv' } },
+  launcher: null,
   prlimit: '/usr/bin/prlimit',
   setpriv: null,
 };
@@ -30,6 +31,7 @@ describe('what stands around a program', () => {
   it('is nothing, if it has a user of its own and no limits', () => {
     expect(launch(PROGRAM, MACHINE)).toEqual({
       argv: ['/cache/abc', '-v', '--', 'a b'],
+      bounds: [],
       tree: { kind: 'user', uid: 1_000_003 },
       ...{ isWrapped: false, filter: null, folder: '/jobs/1' },
       execution: { isolation: 'none', limits: {} },
@@ -46,9 +48,13 @@ describe('what stands around a program', () => {
       cpus: 0.5,
       output: 9,
     } as const;
-    const { argv, execution } = launch({ ...PROGRAM, limits }, MACHINE);
-    const bounds = ['--nofile=64:64', '--cpu=2:3', '--fsize=5000:5000', '--nproc=8:8', '--'];
-    expect(argv.slice(0, 7)).toEqual(['/usr/bin/prlimit', ...bounds, '/cache/abc']);
+    const { bounds, execution } = launch({ ...PROGRAM, limits }, MACHINE);
+    expect(bounds).toEqual([
+      { name: 'nofile', soft: 64, hard: 64 },
+      { name: 'cpu', soft: 2, hard: 3 },
+      { name: 'fsize', soft: 5_000, hard: 5_000 },
+      { name: 'nproc', soft: 8, hard: 8 },
+    ]);
     const how = Object.fromEntries(
       Object.entries(execution.limits).map(([name, limit]) => [name, limit!.how]),
     );
@@ -60,6 +66,11 @@ describe('what stands around a program', () => {
     const alone = launch({ ...PROGRAM, limits, user: null }, { ...MACHINE, prlimit: null });
     expect(alone.execution.limits.processes).toEqual({ value: 8, how: 'absent' });
     expect(alone.execution.limits.files).toEqual({ value: 64, how: 'absent' });
+    expect(alone.bounds).toEqual([]);
+    // The launcher needs no tool for them.
+    const launched = launch({ ...PROGRAM, limits }, { ...MACHINE, prlimit: null, launcher: '/launcher' });
+    expect(launched.bounds).toEqual(bounds);
+    expect(launched.execution).toEqual(execution);
   });
 
   it('is a namespace of its own, with a first process that is not the program, if it has no user', () => {

@@ -158,7 +158,11 @@ function isExecutable(path: string): boolean {
 }
 
 /** What a command says when it fails; null if it does not. */
-export function failureOf(path: string, args: readonly string[], user: number | null): Promise<string | null> {
+export function failureOf(
+  path: string,
+  args: readonly string[],
+  user: number | null,
+): Promise<string | null> {
   return new Promise((resolve) => {
     const as = user === null ? {} : { uid: user, gid: user };
     let child: ChildProcess;

@@ -13,6 +13,12 @@ import { removeFolder } from './remove-folder.js';
 /** How the paths of temporary ones begin. */
 const TEMPORARY = join(tmpdir(), 'punctual-exec-');
 
+/**
+ * Folders are made and removed by several processes at once, and the kernel lets only one at a time change a folder: where a disk
+ * has to be waited for, all others would wait, too.
+ */
+const PARTS = 16;
+
 class FolderInUse extends Error {
   constructor({ pid }: FolderHolder) {
     super(`in use by process ${pid}`);
@@ -25,6 +31,7 @@ export class WorkFolder {
   readonly #unlock: () => void;
   /** Whether nobody will look for it again. */
   readonly #isTemporary: boolean;
+  #nextPart = 0;
 
   private constructor(path: string, unlock: () => void, isTemporary: boolean) {
     this.path = path;
@@ -65,12 +72,23 @@ export class WorkFolder {
       // What cannot be removed must not keep the worker from its work.
       await removeFolder(join(folder.jobs, name)).catch(() => undefined);
     }
+    for (let part = 0; part < PARTS; part++) {
+      const each = join(folder.jobs, String(part));
+      await mkdir(each, { recursive: true, mode });
+      await chmod(each, mode);
+    }
     return folder;
   }
 
-  /** The folders of programs. */
+  /** The folders of programs, in several parts. */
   get jobs(): string {
     return join(this.path, 'jobs');
+  }
+
+  /** Where the folder of a program is to be made. */
+  pathOfJob(name: string): string {
+    this.#nextPart = (this.#nextPart + 1) % PARTS;
+    return join(this.jobs, String(this.#nextPart), name);
   }
 
   /** Downloaded binaries. */

@@ -9,11 +9,12 @@ export type Architecture = 'x64' | 'arm64';
 // biome-ignore format: a table is read by the line
 const NUMBERS = {
   chdir: [80, 49], clone: [56, 220], close: [3, 57], dup3: [292, 24], execve: [59, 221], exit_group: [231, 94],
-  openat: [257, 56], pipe2: [293, 59], prctl: [157, 167], prlimit64: [302, 261], setgroups: [116, 159],
-  setresgid: [119, 149], setresuid: [117, 147], setsid: [112, 157], wait4: [61, 260], write: [1, 64],
+  fchown: [93, 55], fchownat: [260, 54], lseek: [8, 62], mkdirat: [258, 34], openat: [257, 56], pipe2: [293, 59],
+  prctl: [157, 167], prlimit64: [302, 261], setgroups: [116, 159], setresgid: [119, 149], setresuid: [117, 147],
+  setsid: [112, 157], unlinkat: [263, 35], wait4: [61, 260], write: [1, 64],
 } as const;
 
-type CallName = keyof typeof NUMBERS;
+export type CallName = keyof typeof NUMBERS;
 
 /** A message begins with its size and with the address of the first call. */
 const HEADER_BYTES = 16;
@@ -124,12 +125,23 @@ export class CallList {
     const distance = (place: Place | undefined) => CALL_BYTES * ((place?.index ?? index + 1) - index);
     const number = NUMBERS[name][this.#architecture === 'x64' ? 0 : 1];
     const [a = 0, b = 0, c = 0, d = 0] = args;
-    const fields = [number, a, b, c, d, keepAt ?? this.#unused, distance(ifNegative), distance(ifZero), CALL_BYTES];
+    const fields = [
+      number,
+      a,
+      b,
+      c,
+      d,
+      keepAt ?? this.#unused,
+      distance(ifNegative),
+      distance(ifZero),
+      CALL_BYTES,
+    ];
     for (const [field, value] of fields.entries()) writeNumber(calls, value, at + 8 * field);
   }
 }
 
 function writeNumber(bytes: Buffer, number: number, at: number): void {
-  bytes.writeUInt32LE(number % 2 ** 32, at);
-  bytes.writeUInt32LE(Math.floor(number / 2 ** 32), at + 4);
+  // What is above 32 bits is cut off by `|`; the upper half is rounded down, also that of a negative number.
+  bytes.writeInt32LE(number | 0, at);
+  bytes.writeInt32LE(Math.floor(number / 2 ** 32) | 0, at + 4);
 }

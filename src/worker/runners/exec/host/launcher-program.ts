@@ -142,7 +142,10 @@ function bytesOf(instructions: string): number[] {
   const lines = instructions.trim().split('\n');
   return lines.flatMap((line) => {
     const [bytes] = /^(?:[0-9a-f]{2} )+/.exec(line.trim())!;
-    return bytes.trim().split(' ').map((byte) => Number.parseInt(byte, 16));
+    return bytes
+      .trim()
+      .split(' ')
+      .map((byte) => Number.parseInt(byte, 16));
   });
 }
 

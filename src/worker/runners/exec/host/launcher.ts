@@ -1,18 +1,23 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { constants as fileConstants, openSync } from 'node:fs';
+import { constants as flags, openSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { constants } from 'node:os';
+import { constants as names } from 'node:os';
 import type { Architecture } from './call-list.js';
+import type { FolderParts } from './job-folder.js';
 import type { StartRequest } from './messages.js';
 import {
   ENDED_BYTES,
-  programCalls,
+  REMOVED_BYTES,
   readEnded,
+  readRemoved,
   readStarted,
+  removeCalls,
   STARTED_BYTES,
   STDERR_OF_PROGRAM,
   STDOUT_OF_PROGRAM,
+  startCalls,
 } from './program-calls.js';
+import { SpawnStarter } from './spawn-starter.js';
 import type { Starter, StartListener } from './starter.js';
 
 /** Launchers that are kept while they have nothing to do. */
@@ -21,6 +26,7 @@ const MOST_IDLE = 16;
 /** Starts programs by launchers, of which each runs one program at a time. */
 export class LauncherStarter implements Starter {
   readonly #idle: Launcher[] = [];
+  readonly #other = new SpawnStarter();
 
   /** `onLost` is told when a launcher has ended by itself: what it ran cannot be waited for. */
   constructor(
@@ -30,15 +36,55 @@ export class LauncherStarter implements Starter {
   ) {}
 
   start(request: StartRequest, listener: StartListener): void {
-    let message: Buffer;
-    try {
-      message = programCalls(request, this.architecture);
-    } catch (error) {
-      listener.onFailed('E2BIG', (error as Error).message);
+    const message = this.#messageOf(request);
+    if (message === null) {
+      this.#other.start(request, listener);
       return;
     }
     const launcher = this.#idle.pop() ?? new Launcher(this.file, this.onLost);
-    launcher.run(message, listener, () => this.#isFree(launcher));
+    void this.#run(launcher, request, message, listener);
+  }
+
+  /** Null if it is too long for a launcher, which the payload may be. */
+  #messageOf(request: StartRequest): Buffer | null {
+    try {
+      return startCalls(request, this.architecture);
+    } catch {
+      return null;
+    }
+  }
+
+  async #run(
+    launcher: Launcher,
+    { folder }: StartRequest,
+    message: Buffer,
+    listener: StartListener,
+  ): Promise<void> {
+    launcher.send(message);
+    const started = readStarted(await launcher.answer(STARTED_BYTES));
+    if ('pid' in started) {
+      listener.onStarted({
+        pid: started.pid,
+        stdout: launcher.pipe(STDOUT_OF_PROGRAM),
+        stderr: launcher.pipe(STDERR_OF_PROGRAM),
+        removeFolder: () => this.#remove(launcher, folder),
+      });
+    }
+    const { exitCode, signal } = readEnded(await launcher.answer(ENDED_BYTES));
+    if ('pid' in started) {
+      listener.onExited(exitCode, signal === null ? null : nameOf(names.signals, signal));
+      return;
+    }
+    this.#isFree(launcher);
+    const code = nameOf(names.errno, started.errno);
+    listener.onFailed(code, `the kernel refused it (${code})`);
+  }
+
+  async #remove(launcher: Launcher, folder: FolderParts): Promise<boolean> {
+    launcher.send(removeCalls(folder, this.architecture));
+    const isRemoved = readRemoved(await launcher.answer(REMOVED_BYTES));
+    this.#isFree(launcher);
+    return isRemoved;
   }
 
   #isFree(launcher: Launcher): void {
@@ -47,36 +93,44 @@ export class LauncherStarter implements Starter {
   }
 }
 
-/** What a launcher does at the moment. */
-interface Run {
-  readonly listener: StartListener;
-  readonly onDone: () => void;
-  /** Null until it has told whether the program has started. */
-  isStarted: boolean | null;
-}
-
 /** One launcher, in its process. */
 class Launcher {
   readonly #child: ChildProcess;
-  #run: Run | null = null;
   #answers: Buffer = Buffer.alloc(0);
+  #awaited: { readonly bytes: number; readonly resolve: (answer: Buffer) => void } | null = null;
   #isClosed = false;
 
   constructor(file: string, onLost: () => void) {
     this.#child = spawn(file, [], { cwd: '/', env: {}, stdio: ['pipe', 'pipe', 'ignore'] });
     const { stdin, stdout } = this.#child;
     for (const stream of [stdin!, stdout!]) stream.on('error', () => undefined);
-    stdout!.on('data', (piece: Buffer) => this.#hear(piece));
+    stdout!.on('data', (piece: Buffer) => {
+      this.#answers = this.#answers.length === 0 ? piece : Buffer.concat([this.#answers, piece]);
+      this.#hear();
+    });
     const lost = () => {
       if (!this.#isClosed) onLost();
     };
     this.#child.on('error', lost).on('exit', lost);
   }
 
-  /** `onDone` is called when it can take the next one. */
-  run(message: Buffer, listener: StartListener, onDone: () => void): void {
-    this.#run = { listener, onDone, isStarted: null };
+  send(message: Buffer): void {
     this.#child.stdin!.write(message);
+  }
+
+  /** The next bytes that it answers; never settles if it ends before. */
+  answer(bytes: number): Promise<Buffer> {
+    return new Promise((resolve) => {
+      this.#awaited = { bytes, resolve };
+      this.#hear();
+    });
+  }
+
+  /** An end of a pipe that it holds, to read from. */
+  pipe(descriptor: number): Socket {
+    const path = `/proc/${this.#child.pid}/fd/${descriptor}`;
+    const fd = openSync(path, flags.O_RDONLY | flags.O_NONBLOCK);
+    return new Socket({ fd, readable: true, writable: false });
   }
 
   close(): void {
@@ -84,52 +138,12 @@ class Launcher {
     this.#child.stdin!.end();
   }
 
-  #hear(piece: Buffer): void {
-    this.#answers = this.#answers.length === 0 ? piece : Buffer.concat([this.#answers, piece]);
-    const run = this.#run!;
-    if (run.isStarted === null) {
-      const answer = this.#take(STARTED_BYTES);
-      if (answer) this.#hearStarted(run, answer);
-    }
-    if (run.isStarted === null) return;
-    const answer = this.#take(ENDED_BYTES);
-    if (answer) this.#hearEnded(run, answer);
-  }
-
-  #take(bytes: number): Buffer | null {
-    if (this.#answers.length < bytes) return null;
-    const answer = this.#answers.subarray(0, bytes);
+  #hear(): void {
+    if (this.#awaited === null || this.#answers.length < this.#awaited.bytes) return;
+    const { bytes, resolve } = this.#awaited;
+    this.#awaited = null;
+    resolve(this.#answers.subarray(0, bytes));
     this.#answers = this.#answers.subarray(bytes);
-    return answer;
-  }
-
-  #hearStarted(run: Run, answer: Buffer): void {
-    const started = readStarted(answer);
-    run.isStarted = 'pid' in started;
-    if ('errno' in started) {
-      const code = nameOf(constants.errno, started.errno);
-      run.listener.onFailed(code, `the kernel refused it (${code})`);
-      return;
-    }
-    run.listener.onStarted({
-      pid: started.pid,
-      stdout: this.#pipe(STDOUT_OF_PROGRAM),
-      stderr: this.#pipe(STDERR_OF_PROGRAM),
-    });
-  }
-
-  #hearEnded({ listener, onDone, isStarted }: Run, answer: Buffer): void {
-    this.#run = null;
-    onDone();
-    const { exitCode, signal } = readEnded(answer);
-    if (isStarted) listener.onExited(exitCode, signal === null ? null : nameOf(constants.signals, signal));
-  }
-
-  /** The end of a pipe that the launcher holds; made anew for each program, so that nobody can write into that of a later one. */
-  #pipe(descriptor: number): Socket {
-    const path = `/proc/${this.#child.pid}/fd/${descriptor}`;
-    const flags = fileConstants.O_RDONLY | fileConstants.O_NONBLOCK;
-    return new Socket({ fd: openSync(path, flags), readable: true, writable: false });
   }
 }
 

@@ -1,3 +1,5 @@
+import type { FolderParts } from './job-folder.js';
+
 /**
  * What a worker and its exec host say to each other: one JSON document per line, on the host's stdin and stdout. Types only, so
  * that neither side loads what the other needs.
@@ -26,9 +28,8 @@ export interface StartRequest {
   /** What is started, with everything around the program: the first word is a path. */
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string;
-  /** The file that the program reads as its stdin. */
-  readonly stdin: string;
+  /** The folder that is made for it, in which it begins; it reads the payload as its stdin. */
+  readonly folder: FolderParts;
   /** The file that whatever stands around the program reads as its descriptor 3; null for none. */
   readonly filter: string | null;
   readonly tree: Tree;
@@ -81,6 +82,8 @@ export interface EndedMessage {
   readonly stderrTail: string;
   /** Whether lines were left out. */
   readonly isCut: boolean;
+  /** Whether something is left in its folder. */
+  readonly hasFolder: boolean;
 }
 
 export type FromHost =

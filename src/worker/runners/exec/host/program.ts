@@ -32,12 +32,7 @@ export class Program {
   #isEnding = false;
 
   /** `gone` is called when nothing is left of it. */
-  constructor(
-    request: StartRequest,
-    starter: Starter,
-    tell: (message: FromHost) => void,
-    gone: () => void,
-  ) {
+  constructor(request: StartRequest, starter: Starter, tell: (message: FromHost) => void, gone: () => void) {
     this.#request = request;
     this.#starter = starter;
     this.#tell = tell;
@@ -110,7 +105,7 @@ export class Program {
     const { id, tree } = this.#request;
     const { pid, stdout, stderr } = this.#process!;
     const { hadProcesses, isWhole } = await endTree(tree, pid);
-    await closed([stdout, stderr]);
+    const [isRemoved] = await Promise.all([this.#process!.removeFolder(), closed([stdout, stderr])]);
     this.#stdout.end();
     this.#stderr.end();
     this.#tell({
@@ -120,6 +115,7 @@ export class Program {
       stdoutTail: this.#stdout.tail,
       stderrTail: this.#stderr.tail,
       isCut: this.#budget.isCut,
+      hasFolder: !isRemoved,
     });
     this.#gone();
   }
@@ -141,10 +137,10 @@ export class Program {
   }
 
   #watch(): void {
-    const { memory, disk, cwd, tree } = this.#request;
+    const { memory, disk, folder, tree } = this.#request;
     const pid = this.#process!.pid;
     if (memory !== null && memoryBytes(processesOf(tree, pid)) > memory) this.stop('memory', 0);
-    else if (disk !== null && diskBytes(cwd, disk) > disk) this.stop('disk', 0);
+    else if (disk !== null && diskBytes(folder.path, disk) > disk) this.stop('disk', 0);
   }
 }
 

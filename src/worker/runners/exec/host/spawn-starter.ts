@@ -1,5 +1,7 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeFolder, PAYLOAD_FILE, removeUnused } from './job-folder.js';
 import type { Bound, StartRequest } from './messages.js';
 import type { Starter, StartListener } from './starter.js';
 
@@ -19,14 +21,18 @@ export class SpawnStarter implements Starter {
     });
     if (pid === undefined) return;
     child.on('exit', (exitCode, signal) => listener.onExited(exitCode, signal));
-    listener.onStarted({ pid, stdout: stdout!, stderr: stderr! });
+    const removeFolder = async () => removeUnused(request.folder);
+    listener.onStarted({ pid, stdout: stdout!, stderr: stderr!, removeFolder });
   }
 }
 
-function spawned({ argv, env, cwd, stdin, filter, tree, bounds, prlimit }: StartRequest): ChildProcess {
+function spawned({ argv, env, folder, filter, tree, bounds, prlimit }: StartRequest): ChildProcess {
+  makeFolder(folder, tree.kind === 'user' ? tree.uid : null);
+  const cwd = folder.path;
   const open: number[] = [];
   try {
-    for (const path of [stdin, ...(filter === null ? [] : [filter])]) open.push(openSync(path, 'r'));
+    const files = [join(cwd, PAYLOAD_FILE), ...(filter === null ? [] : [filter])];
+    for (const path of files) open.push(openSync(path, 'r'));
     const user = tree.kind === 'user' ? { uid: tree.uid, gid: tree.uid } : {};
     const [file, ...args] = prlimit === null ? argv : [...boundWords(prlimit, bounds), ...argv];
     // A session of its own: signals from terminals do not reach it, and its group can be signalled as a whole.

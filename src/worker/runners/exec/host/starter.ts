@@ -6,6 +6,11 @@ export interface StartedProcess {
   readonly pid: number;
   readonly stdout: Readable;
   readonly stderr: Readable;
+  /**
+   * Removes what its folder was made with, and the folder if nothing else is in it; resolves with whether it is gone. Called once,
+   * when all of its processes have ended.
+   */
+  removeFolder(): Promise<boolean>;
 }
 
 /** Whoever wants to know what becomes of a start. */
