@@ -13,9 +13,11 @@ import { ArtifactCache, type CachedArtifact } from './exec/artifact-cache.js';
 import { ArtifactSource } from './exec/artifact-source.js';
 import { AttemptUsers } from './exec/attempt-users.js';
 import { commandFile } from './exec/command-file.js';
+import { closeControlGroups, openControlGroups } from './exec/control-groups.js';
 import { ExecError } from './exec/exec-error.js';
 import type { ProgramListener } from './exec/exec-host-process.js';
 import { ExecHosts } from './exec/exec-hosts.js';
+import type { GroupParts } from './exec/host/control-group.js';
 import { type FolderParts, OUTPUT_FOLDER } from './exec/host/job-folder.js';
 import { launcherProgram } from './exec/host/launcher-program.js';
 import type { EndedMessage, StartRequest } from './exec/host/messages.js';
@@ -84,7 +86,11 @@ export class ExecRunner implements Runner {
     }
     const folder = await WorkFolder.open(options.exec.folder, users);
     const launcher = await folder.keepProgram('launcher', launcherProgram(looked.architecture));
-    const machine = { ...looked, launcher };
+    const groups = await openControlGroups(options.exec.controlGroup, folder.name);
+    if ('why' in groups && options.exec.controlGroup.startsWith('/')) {
+      host.onWarning(new PunctualError('CONFIGURATION', `No control groups are used: ${groups.why}.`));
+    }
+    const machine = { ...looked, launcher, groups };
     const hosts = new ExecHosts(machine, folder.path, () => {
       host.onWarning(new PunctualError('INTERNAL', 'The exec host ended, and is started again.'));
     });
@@ -116,6 +122,8 @@ export class ExecRunner implements Runner {
 
   async close(): Promise<void> {
     await this.#ready?.hosts.close();
+    const groups = this.#ready?.machine.groups;
+    if (groups && 'use' in groups) await closeControlGroups(groups.use);
     await this.#ready?.folder.close();
   }
 
@@ -288,7 +296,7 @@ class ProgramRun {
         tree: launched.tree,
         bounds: launched.bounds,
         prlimit: ready.machine.prlimit,
-        cgroup: null,
+        group: this.#group(launched),
         isWrapped: launched.isWrapped,
         filter: launched.filter,
       },
@@ -301,10 +309,18 @@ class ProgramRun {
       graceMs: Math.floor(options.stopGraceMs * GRACE_PART),
       resultBytes: options.maxResultBytes,
       outputBytes: Math.min(options.maxLogBytes, bound('output') ?? Number.POSITIVE_INFINITY),
-      memory: bound('memory'),
+      // What the kernel keeps does not need to be measured.
+      memory: limits.memory?.how === 'enforced' ? null : bound('memory'),
       disk: bound('disk'),
       leaseMs: workerTimeoutMs(),
     };
+  }
+
+  #group({ group: settings }: Launched): GroupParts | null {
+    const { assignment, ready } = this;
+    const { groups } = ready.machine;
+    if (settings === null || 'why' in groups) return null;
+    return { path: join(groups.use.path, `${assignment.jobId}-${assignment.fence}`), settings };
   }
 
   /** Runs the program; resolves when it and everything that it started are gone. */

@@ -121,7 +121,7 @@ function start(
       folder,
       bounds: launched.bounds,
       prlimit: machine.prlimit,
-      cgroup: null,
+      group: null,
     },
     ...{ timeoutMs: 60_000, graceMs: 5_000, resultBytes: 1_000, outputBytes: 10_000 },
     ...{ filter: null, memory: null, disk: null, leaseMs: 10_000, ...change },

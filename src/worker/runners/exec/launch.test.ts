@@ -13,6 +13,7 @@ const MACHINE: Machine = {
   bubblewrap: { use: '/usr/bin/bwrap' },
   namespaces: { use: { words: ['/usr/bin/unshare', '--user', '--', 'sh'], setpriv: '/usr/bin/setpriv' } },
   launcher: null,
+  groups: WITHOUT,
   prlimit: '/usr/bin/prlimit',
   setpriv: null,
 };
@@ -32,6 +33,7 @@ describe('what stands around a program', () => {
     expect(launch(PROGRAM, MACHINE)).toEqual({
       argv: ['/cache/abc', '-v', '--', 'a b'],
       bounds: [],
+      group: null,
       tree: { kind: 'user', uid: 1_000_003 },
       ...{ isWrapped: false, filter: null, folder: '/jobs/1' },
       execution: { isolation: 'none', limits: {} },
@@ -71,6 +73,29 @@ describe('what stands around a program', () => {
     const launched = launch({ ...PROGRAM, limits }, { ...MACHINE, prlimit: null, launcher: '/launcher' });
     expect(launched.bounds).toEqual(bounds);
     expect(launched.execution).toEqual(execution);
+  });
+
+  it('are limits of all of its processes together, where there are control groups', () => {
+    const limits = { memory: 1 << 26, processes: 8, cpus: 0.5, files: 64 } as const;
+    const all = { path: '/groups', controllers: new Set(['memory', 'pids', 'cpu'] as const) };
+    const machine = { ...MACHINE, launcher: '/launcher', groups: { use: all } };
+    const { group, execution } = launch({ ...PROGRAM, user: null, limits }, machine);
+    expect(group).toEqual({
+      ...{ 'memory.max': '67108864', 'memory.swap.max': '0', 'memory.oom.group': '1' },
+      ...{ 'pids.max': '12', 'cpu.max': '50000 100000' },
+    });
+    expect(new Set(Object.values(execution.limits).map(({ how }) => how))).toEqual(new Set(['enforced']));
+    // What the kernel does not offer is done as elsewhere.
+    const some = { ...all, controllers: new Set(['pids'] as const) };
+    const fewer = launch({ ...PROGRAM, user: null, limits }, { ...machine, groups: { use: some } });
+    expect(fewer.group).toEqual({ 'pids.max': '12' });
+    expect(fewer.execution.limits).toMatchObject({
+      memory: { how: 'approximated' },
+      cpus: { how: 'absent' },
+    });
+    expect(launch(PROGRAM, machine).group).toBeNull();
+    // Without the launcher, a program would be itself before it is in its group.
+    expect(launch({ ...PROGRAM, limits }, { ...machine, launcher: null }).group).toBeNull();
   });
 
   it('is a namespace of its own, with a first process that is not the program, if it has no user', () => {

@@ -2,7 +2,9 @@ import { join } from 'node:path';
 import { parseDuration } from '../../../core/duration.js';
 import type { Execution, LimitReport } from '../../../core/execution.js';
 import type { ExecLimits, Isolation } from '../../../core/job.js';
+import type { Controller } from './control-groups.js';
 import { ExecError } from './exec-error.js';
+import type { GroupSettings } from './host/control-group.js';
 import type { Bound, Tree } from './host/messages.js';
 import type { Machine } from './machine.js';
 import { EMPTIED, TAKEN_PROGRAM } from './namespace-script.js';
@@ -37,6 +39,8 @@ export interface Launched {
   readonly argv: readonly [string, ...string[]];
   /** Limits of each process. */
   readonly bounds: readonly Bound[];
+  /** Limits of all of its processes together, which a control group keeps; null if it needs none. */
+  readonly group: GroupSettings | null;
   readonly tree: Tree;
   readonly isWrapped: boolean;
   /** The file that must be open as descriptor 3. */
@@ -70,37 +74,42 @@ function amount(value: string | number): number {
 export function launch(program: Launch, machine: Machine): Launched {
   const { limits, user, isolation } = program;
   const canBound = machine.launcher !== null || machine.prlimit !== null;
-  const bounds = canBound ? boundsOf(limits, user !== null) : [];
-  const report = reportLimits(limits, { canBound, hasUser: user !== null });
-  if (isolation === 'none') return bare(program, machine, bounds, report);
-  const apart =
-    inBubblewrap(program, machine, bounds, report) ?? inNamespaces(program, machine, bounds, report);
+  const controllers = controllersOf(machine);
+  const kept: Kept = {
+    bounds: canBound ? boundsOf(limits, user !== null) : [],
+    group: groupOf(limits, controllers),
+    limits: reportLimits(limits, { canBound, hasUser: user !== null, controllers }),
+  };
+  if (isolation === 'none') return bare(program, machine, kept);
+  const apart = inBubblewrap(program, machine, kept) ?? inNamespaces(program, machine, kept);
   if (apart) return apart;
   if (isolation === 'required') throw notIsolated(machine);
-  return bare(program, machine, bounds, report);
+  return bare(program, machine, kept);
 }
 
-type Start = (
-  program: Launch,
-  machine: Machine,
-  bounds: readonly Bound[],
-  limits: Execution['limits'],
-) => Launched;
+/** How limits are kept, whatever stands around the program. */
+interface Kept {
+  readonly bounds: readonly Bound[];
+  readonly group: GroupSettings | null;
+  readonly limits: Execution['limits'];
+}
+
+type Start = (program: Launch, machine: Machine, kept: Kept) => Launched;
 type MaybeStart = (...given: Parameters<Start>) => Launched | null;
 
 /** An empty root for a binary, and all files of the machine, to read only, for a command. */
-const inBubblewrap: MaybeStart = (program, { bubblewrap }, bounds, limits) => {
+const inBubblewrap: MaybeStart = (program, { bubblewrap }, { limits, ...kept }) => {
   if ('why' in bubblewrap) return null;
   const { file, args, folder, needsMachine, filter } = program;
   const inside = needsMachine ? { file, folder } : { file: JOB, folder: WORK };
   const around = [bubblewrap.use, ...bubblewrapWords(program, inside), '--'];
   return {
-    ...{ argv: words([...around, inside.file, ...args]), bounds, tree: treeOf(program), isWrapped: true },
+    ...{ argv: words([...around, inside.file, ...args]), ...kept, tree: treeOf(program), isWrapped: true },
     ...{ filter, folder: inside.folder, execution: { isolation: 'bubblewrap', limits } },
   };
 };
 
-const inNamespaces: MaybeStart = (program, { namespaces }, bounds, limits) => {
+const inNamespaces: MaybeStart = (program, { namespaces }, { limits, ...kept }) => {
   if ('why' in namespaces) return null;
   const { file, args, folder, needsMachine, hidden } = program;
   const { words: around, setpriv } = namespaces.use;
@@ -111,7 +120,7 @@ const inNamespaces: MaybeStart = (program, { namespaces }, bounds, limits) => {
   return {
     ...{
       argv: words([...around, ...given, inside, ...args]),
-      bounds,
+      ...kept,
       tree: treeOf(program),
       isWrapped: true,
     },
@@ -120,7 +129,7 @@ const inNamespaces: MaybeStart = (program, { namespaces }, bounds, limits) => {
 };
 
 /** With nothing around it but what is needed to end it as a whole. */
-const bare: Start = (program, machine, bounds, limits) => {
+const bare: Start = (program, machine, { limits, ...kept }) => {
   const { file, args, folder, user, isolation } = program;
   const { ownNamespace } = machine;
   const missing = isolation === 'none' ? [] : [whyNot(machine)];
@@ -130,7 +139,7 @@ const bare: Start = (program, machine, bounds, limits) => {
   const isWrapped = user === null && 'use' in ownNamespace;
   const init = isWrapped ? [...ownNamespace.use, '/bin/sh', '-c', '"$@"; exit $?', 'sh'] : [];
   return {
-    ...{ argv: words([...init, file, ...args]), bounds, isWrapped, filter: null, folder },
+    ...{ argv: words([...init, file, ...args]), ...kept, isWrapped, filter: null, folder },
     tree: isFree ? { kind: 'group' } : treeOf(program),
     execution: {
       isolation: 'none',
@@ -209,23 +218,55 @@ function boundsOf(limits: ExecLimits, hasUser: boolean): Bound[] {
   ];
 }
 
+/** The processes around a program, which its control group counts, too. */
+const PROCESSES_AROUND = 4;
+/** The period over which a share of the processors is counted, in microseconds. */
+const CPU_PERIOD = 100_000;
+/** The kernel's least quota of a period. */
+const LEAST_QUOTA = 1_000;
+
+/** Only the launcher has programs enter a group before they are themselves. */
+function controllersOf({ launcher, groups }: Machine): ReadonlySet<Controller> {
+  return launcher !== null && 'use' in groups ? groups.use.controllers : new Set();
+}
+
+/** The limits that a control group keeps. */
+function groupOf(limits: ExecLimits, controllers: ReadonlySet<Controller>): GroupSettings | null {
+  const { memory, processes, cpus } = limits;
+  const quota = (share: number) => Math.max(LEAST_QUOTA, Math.round(share * CPU_PERIOD));
+  const settings = {
+    ...(memory !== undefined &&
+      controllers.has('memory') && {
+        'memory.max': String(memory),
+        'memory.swap.max': '0',
+        // All of them, instead of the one that the kernel likes least.
+        'memory.oom.group': '1',
+      }),
+    ...(processes !== undefined &&
+      controllers.has('pids') && { 'pids.max': String(processes + PROCESSES_AROUND) }),
+    ...(cpus !== undefined && controllers.has('cpu') && { 'cpu.max': `${quota(cpus)} ${CPU_PERIOD}` }),
+  };
+  return Object.keys(settings).length === 0 ? null : settings;
+}
+
 interface Means {
   readonly canBound: boolean;
   readonly hasUser: boolean;
+  readonly controllers: ReadonlySet<Controller>;
 }
 
 /** What is done about each limit that was asked for. */
-function reportLimits(limits: ExecLimits, { canBound, hasUser }: Means): Execution['limits'] {
+function reportLimits(limits: ExecLimits, { canBound, hasUser, controllers }: Means): Execution['limits'] {
   const how: Record<keyof ExecLimits, LimitReport['how']> = {
     // The kernel counts the time of each process apart.
     cpuTime: canBound ? 'approximated' : 'absent',
-    cpus: 'absent',
-    // Memory and disk are measured several times a second.
-    memory: 'approximated',
+    cpus: controllers.has('cpu') ? 'enforced' : 'absent',
+    // Without a control group, memory is measured several times a second, as the disk is.
+    memory: controllers.has('memory') ? 'enforced' : 'approximated',
     disk: 'approximated',
     files: canBound ? 'enforced' : 'absent',
     // Counted per user: the processes of others would count, too.
-    processes: canBound && hasUser ? 'enforced' : 'absent',
+    processes: controllers.has('pids') || (canBound && hasUser) ? 'enforced' : 'absent',
     output: 'enforced',
   };
   const given = Object.entries(limits).filter(([, value]) => value !== undefined);

@@ -80,6 +80,11 @@ export class WorkFolder {
     return folder;
   }
 
+  /** Tells the workers of a machine apart, in few characters. */
+  get name(): string {
+    return nameOf(this.path);
+  }
+
   /** The folders of programs, in several parts. */
   get jobs(): string {
     return join(this.path, 'jobs');

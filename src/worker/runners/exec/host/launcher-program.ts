@@ -23,8 +23,8 @@
 
 /** Where a message is received. */
 export const MESSAGE_AT = 0x1000_0000;
-/** The most bytes of one: more than the kernel takes as arguments and environment. */
-export const MESSAGE_BYTES = 4 * 1024 * 1024;
+/** The most bytes of one: more than payload, arguments and environment together usually have. Memory is taken as it is used. */
+export const MESSAGE_BYTES = 16 * 1024 * 1024;
 
 const CODE_AT = 0x40_0000;
 const HEADER_BYTES = 64;

@@ -44,9 +44,23 @@ function run(change: Partial<StartRequest>): Promise<Ended> {
   made += 1;
   const path = join(root, `job-${made}`);
   const request: StartRequest = {
-    ...{ type: 'start', id: `p${made}`, argv: ['/bin/sh', '-c', ':'], env: {}, folder: { path, payload: 'null' } },
-    ...{ filter: null, tree: { kind: 'group' }, bounds: [], prlimit: null, cgroup: null, isWrapped: false },
-    ...{ timeoutMs: 60_000, graceMs: 0, resultBytes: 0, outputBytes: 0, memory: null, disk: null, leaseMs: 0 },
+    ...{
+      type: 'start',
+      id: `p${made}`,
+      argv: ['/bin/sh', '-c', ':'],
+      env: {},
+      folder: { path, payload: 'null' },
+    },
+    ...{ filter: null, tree: { kind: 'group' }, bounds: [], prlimit: null, group: null, isWrapped: false },
+    ...{
+      timeoutMs: 60_000,
+      graceMs: 0,
+      resultBytes: 0,
+      outputBytes: 0,
+      memory: null,
+      disk: null,
+      leaseMs: 0,
+    },
     ...change,
   };
   return new Promise((resolve, reject) => {
@@ -95,9 +109,10 @@ it('there is none for other processors', () => {
 describe.runIf(CAN_RUN)('the launcher', () => {
   it('has the bytes of the instructions that stand beside them', ({ skip }) => {
     const source = readFileSync(new URL('./launcher-program.ts', import.meta.url), 'utf8');
-    const listing = [...source.matchAll(/^ {4}((?:[0-9a-f]{2} )+) +(\S+ +.*|syscall)$/gm)].filter(([, bytes]) =>
-      // Those of arm64 have four bytes each, and calls other registers.
-      arch === 'x64' ? true : bytes!.trim().length === 11,
+    const listing = [...source.matchAll(/^ {4}((?:[0-9a-f]{2} )+) +(\S+ +.*|syscall)$/gm)].filter(
+      ([, bytes]) =>
+        // Those of arm64 have four bytes each, and calls other registers.
+        arch === 'x64' ? true : bytes!.trim().length === 11,
     );
     expect(listing.length).toBeGreaterThan(60);
     const dumped = disassembled(launcher);
@@ -123,7 +138,10 @@ describe.runIf(CAN_RUN)('the launcher', () => {
     ];
     const script = 'printf "%s\\0" "$@"; printf "%s\\0" "$A" "$B" >&2';
     const env = { A: hostile.join('|'), B: "'; exit 7 #" };
-    const { exitCode, stdout, stderr } = await run({ argv: ['/bin/sh', '-c', script, 'sh', ...hostile], env });
+    const { exitCode, stdout, stderr } = await run({
+      argv: ['/bin/sh', '-c', script, 'sh', ...hostile],
+      env,
+    });
     expect(exitCode).toBe(0);
     expect(stdout).toBe(hostile.map((text) => `${text}\0`).join(''));
     expect(stderr).toBe(`${env.A}\0${env.B}\0`);
@@ -151,7 +169,9 @@ describe.runIf(CAN_RUN)('the launcher', () => {
     const path = join(root, 'own');
     const folder = { path, payload: '{"a":"ä"}', token: 'secret' };
     const clean = await run({ argv: ['/bin/sh', '-c', script], env: { PATH: '/usr/bin:/bin' }, folder });
-    expect(clean.stdout).toMatch(/drwx------ .* output\n-rw------- .* 10 .* payload.json\n-rw------- .* 6 .* token\n/);
+    expect(clean.stdout).toMatch(
+      /drwx------ .* output\n-rw------- .* 10 .* payload.json\n-rw------- .* 6 .* token\n/,
+    );
     expect(clean.stdout).toContain(`{"a":"ä"}${path}\n`);
     expect([clean.isRemoved, existsSync(path)]).toEqual([true, false]);
     const left = await run({ argv: ['/bin/sh', '-c', 'echo kept > output/file'], folder });
@@ -169,13 +189,28 @@ describe.runIf(CAN_RUN)('the launcher', () => {
   });
 
   it('passes on none of its own descriptors, and sets limits', async () => {
-    const script = 'for fd in 0 1 2 3 4 5 6 7 8; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; ulimit -n; ulimit -f';
+    const script =
+      'for fd in 0 1 2 3 4 5 6 7 8; do [ -e /proc/$$/fd/$fd ] && echo $fd; done; ulimit -n; ulimit -f';
     const bounds = [
       { name: 'nofile', soft: 50, hard: 60 },
       { name: 'fsize', soft: 5 * 2 ** 32, hard: 5 * 2 ** 32 },
     ] as const;
     const { stdout } = await run({ argv: ['/bin/sh', '-c', script], bounds });
     expect(stdout).toBe(`0\n1\n2\n50\n${(5 * 2 ** 32) / 512}\n`);
+  });
+
+  it('has a program enter its control group before it is itself', async () => {
+    // A plain file takes what the kernel would.
+    const path = join(root, 'group');
+    mkdirSync(path);
+    writeFileSync(join(path, 'cgroup.procs'), '');
+    const { stdout } = await run({
+      group: { path, settings: {} },
+      argv: ['/bin/cat', join(path, 'cgroup.procs')],
+    });
+    expect(stdout).toBe('0');
+    const missing = run({ group: { path: join(root, 'no-group'), settings: {} } });
+    await expect(missing).rejects.toMatchObject({ code: 'ENOENT' });
   });
 
   it('says why the kernel refuses a program, and goes on with others', async () => {
@@ -195,7 +230,7 @@ describe.runIf(CAN_RUN)('the launcher', () => {
   });
 
   it('leaves to Node what is too long for it', async () => {
-    const payload = JSON.stringify('x'.repeat(5_000_000));
+    const payload = JSON.stringify('x'.repeat(17_000_000));
     const folder = { path: join(root, 'long'), payload };
     const { stdout, isRemoved } = await run({ argv: ['/usr/bin/wc', '-c'], folder });
     expect([Number(stdout), isRemoved]).toEqual([payload.length, true]);
@@ -208,10 +243,14 @@ function disassembled(file: string): [bytes: string, mnemonic: string][] | null 
     const from = 64 + 3 * 56;
     const machine = arch === 'x64' ? 'i386:x86-64' : 'aarch64';
     const options = ['-D', '-b', 'binary', '-m', machine, '-M', 'intel', `--start-address=${from}`];
-    const text = execFileSync('objdump', arch === 'x64' ? [...options, file] : options.filter((o) => o !== '-M' && o !== 'intel').concat(file), {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
+    const text = execFileSync(
+      'objdump',
+      arch === 'x64' ? [...options, file] : options.filter((o) => o !== '-M' && o !== 'intel').concat(file),
+      {
+        encoding: 'utf8',
+        stdio: ['ignore', 'pipe', 'ignore'],
+      },
+    );
     return [...text.matchAll(/^ +[0-9a-f]+:\t((?:[0-9a-f]{2} )+) *\t(\S+)/gm)].map(([, bytes, mnemonic]) => [
       bytes!.trim(),
       // Another name of the same.

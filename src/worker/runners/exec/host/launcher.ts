@@ -38,7 +38,9 @@ export class LauncherStarter implements Starter {
   start(request: StartRequest, listener: StartListener): void {
     const message = this.#messageOf(request);
     if (message === null) {
-      this.#other.start(request, listener);
+      // Node would start it outside of its control group.
+      if (request.group !== null) listener.onFailed('E2BIG', 'what it is given is too long');
+      else this.#other.start(request, listener);
       return;
     }
     const launcher = this.#idle.pop() ?? new Launcher(this.file, this.onLost);

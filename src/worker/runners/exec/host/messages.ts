@@ -1,3 +1,4 @@
+import type { GroupParts } from './control-group.js';
 import type { FolderParts } from './job-folder.js';
 
 /**
@@ -36,8 +37,8 @@ export interface StartRequest {
   readonly bounds: readonly Bound[];
   /** The tool that sets them where there is no launcher; null if there is none. */
   readonly prlimit: string | null;
-  /** The control group in which it runs; null for none. */
-  readonly cgroup: string | null;
+  /** The control group that is made for it, which needs a launcher; null for none. */
+  readonly group: GroupParts | null;
   /** Whether something stands around the program that must not get the TERM: its first child is signalled instead. */
   readonly isWrapped: boolean;
   /** Milliseconds after which the host ends the program by itself, if its worker does not. */

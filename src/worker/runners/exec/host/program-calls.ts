@@ -117,12 +117,12 @@ function makeFolder(list: CallList, strict: StrictCalls, folder: FolderParts, us
 }
 
 function becomeProgram(list: CallList, strict: StrictCalls, request: StartRequest): void {
-  const { argv, env, folder, filter, tree, bounds, cgroup } = request;
+  const { argv, env, folder, filter, tree, bounds, group } = request;
   const open = (path: string, how: number) =>
     strict.call('openat', ANYWHERE, list.text(path), how | CLOSE_ON_EXEC);
-  if (cgroup !== null) {
+  if (group !== null) {
     // Before all else: what it uses from here on counts. The kernel takes 0 for the process that writes.
-    open(join(cgroup, 'cgroup.procs'), WRITE);
+    open(join(group.path, 'cgroup.procs'), WRITE);
     strict.call('write', FILE, list.text('0'), 1);
     list.call('close', [FILE]);
   }

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { endGroup, makeGroup, oomKillsIn } from './control-group.js';
 import type { EndedBy, FromHost, StartRequest } from './messages.js';
 import { type LineBudget, OutputStream } from './output.js';
 import { endTree, processesOf, terminate } from './process-tree.js';
@@ -49,9 +50,17 @@ export class Program {
   }
 
   start(): void {
+    const { group } = this.#request;
+    try {
+      if (group !== null) makeGroup(group);
+    } catch (thrown) {
+      const { code = 'UNKNOWN', message } = thrown as NodeJS.ErrnoException;
+      void this.#failed(code, `its control group cannot be made: ${message}`);
+      return;
+    }
     this.#starter.start(this.#request, {
       onStarted: (process) => this.#started(process),
-      onFailed: (code, message) => this.#failed(code, message),
+      onFailed: (code, message) => void this.#failed(code, message),
       onExited: (exitCode, signal) => void this.#exited(exitCode, signal),
     });
   }
@@ -102,9 +111,11 @@ export class Program {
     this.#isEnding = true;
     clearTimeout(this.#deadline);
     clearTimeout(this.#watching);
-    const { id, tree } = this.#request;
+    const { id, tree, group } = this.#request;
     const { pid, stdout, stderr } = this.#process!;
+    if (group !== null && oomKillsIn(group.path) > 0) this.#by ??= 'memory';
     const { hadProcesses, isWhole } = await endTree(tree, pid);
+    if (group !== null) await endGroup(group.path);
     const [isRemoved] = await Promise.all([this.#process!.removeFolder(), closed([stdout, stderr])]);
     this.#stdout.end();
     this.#stderr.end();
@@ -120,8 +131,10 @@ export class Program {
     this.#gone();
   }
 
-  #failed(code: string, message: string): void {
+  async #failed(code: string, message: string): Promise<void> {
+    const { group } = this.#request;
     this.#isEnding = true;
+    if (group !== null) await endGroup(group.path);
     this.#onStarted();
     this.#tell({ type: 'failed', id: this.#request.id, code, message });
     this.#gone();
