@@ -79,12 +79,17 @@ describe('what stands around a program', () => {
     const limits = { memory: 1 << 26, processes: 8, cpus: 0.5, files: 64 } as const;
     const all = { path: '/groups', controllers: new Set(['memory', 'pids', 'cpu'] as const) };
     const machine = { ...MACHINE, launcher: '/launcher', groups: { use: all } };
-    const { group, execution } = launch({ ...PROGRAM, user: null, limits }, machine);
+    const { group, execution } = launch({ ...PROGRAM, limits }, machine);
     expect(group).toEqual({
       ...{ 'memory.max': '67108864', 'memory.swap.max': '0', 'memory.oom.group': '1' },
       ...{ 'pids.max': '12', 'cpu.max': '50000 100000' },
     });
     expect(new Set(Object.values(execution.limits).map(({ how }) => how))).toEqual(new Set(['enforced']));
+    // The worker's own user may move its processes into other groups, unless they cannot see these.
+    const own = launch({ ...PROGRAM, user: null, limits }, machine).execution.limits;
+    expect(own).toMatchObject({ memory: { how: 'approximated' }, cpus: { how: 'approximated' } });
+    const apart = launch({ ...PROGRAM, user: null, limits, isolation: 'required' }, machine).execution.limits;
+    expect(apart).toMatchObject({ memory: { how: 'enforced' }, processes: { how: 'enforced' } });
     // What the kernel does not offer is done as elsewhere.
     const some = { ...all, controllers: new Set(['pids'] as const) };
     const fewer = launch({ ...PROGRAM, user: null, limits }, { ...machine, groups: { use: some } });

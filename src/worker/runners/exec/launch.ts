@@ -75,16 +75,20 @@ export function launch(program: Launch, machine: Machine): Launched {
   const { limits, user, isolation } = program;
   const canBound = machine.launcher !== null || machine.prlimit !== null;
   const controllers = controllersOf(machine);
-  const kept: Kept = {
+  const keptWith = (isApart: boolean): Kept => ({
     bounds: canBound ? boundsOf(limits, user !== null) : [],
     group: groupOf(limits, controllers),
-    limits: reportLimits(limits, { canBound, hasUser: user !== null, controllers }),
-  };
-  if (isolation === 'none') return bare(program, machine, kept);
+    limits: reportLimits(limits, {
+      ...{ canBound, hasUser: user !== null, controllers },
+      canLeaveGroup: user === null && !isApart,
+    }),
+  });
+  if (isolation === 'none') return bare(program, machine, keptWith(false));
+  const kept = keptWith(true);
   const apart = inBubblewrap(program, machine, kept) ?? inNamespaces(program, machine, kept);
   if (apart) return apart;
   if (isolation === 'required') throw notIsolated(machine);
-  return bare(program, machine, kept);
+  return bare(program, machine, keptWith(false));
 }
 
 /** How limits are kept, whatever stands around the program. */
@@ -253,20 +257,23 @@ interface Means {
   readonly canBound: boolean;
   readonly hasUser: boolean;
   readonly controllers: ReadonlySet<Controller>;
+  /** Whether it could move into another group, as the worker's own user can. */
+  readonly canLeaveGroup: boolean;
 }
 
 /** What is done about each limit that was asked for. */
-function reportLimits(limits: ExecLimits, { canBound, hasUser, controllers }: Means): Execution['limits'] {
+function reportLimits(limits: ExecLimits, { canBound, hasUser, controllers, canLeaveGroup }: Means): Execution['limits'] {
+  const inGroup = canLeaveGroup ? 'approximated' : 'enforced';
   const how: Record<keyof ExecLimits, LimitReport['how']> = {
     // The kernel counts the time of each process apart.
     cpuTime: canBound ? 'approximated' : 'absent',
-    cpus: controllers.has('cpu') ? 'enforced' : 'absent',
+    cpus: controllers.has('cpu') ? inGroup : 'absent',
     // Without a control group, memory is measured several times a second, as the disk is.
-    memory: controllers.has('memory') ? 'enforced' : 'approximated',
+    memory: controllers.has('memory') ? inGroup : 'approximated',
     disk: 'approximated',
     files: canBound ? 'enforced' : 'absent',
     // Counted per user: the processes of others would count, too.
-    processes: controllers.has('pids') || (canBound && hasUser) ? 'enforced' : 'absent',
+    processes: canBound && hasUser ? 'enforced' : controllers.has('pids') ? inGroup : 'absent',
     output: 'enforced',
   };
   const given = Object.entries(limits).filter(([, value]) => value !== undefined);
