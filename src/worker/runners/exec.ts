@@ -24,6 +24,7 @@ import type { EndedMessage, StartRequest } from './exec/host/messages.js';
 import { sendOutputs } from './exec/job-outputs.js';
 import { type Launched, launch, lowerLimits, stricter } from './exec/launch.js';
 import { lookAtMachine, type Machine } from './exec/machine.js';
+import { PrintedLines, redactedEnd, tailBytesFor } from './exec/printed-text.js';
 import { environmentOf, redactionOf } from './exec/program-environment.js';
 import { executionOf, resultOfProgram } from './exec/program-result.js';
 import { removeFolder } from './exec/remove-folder.js';
@@ -201,7 +202,7 @@ class ProgramRun {
       this.stop.execution = launched.execution;
       const redaction = redactionOf(secrets, assignment);
       const end = redactedEnd(
-        await this.#ended(this.#request(launched, folder, secrets), redaction, follow),
+        await this.#ended(this.#request(launched, folder, secrets, redaction), redaction, follow),
         redaction,
       );
       hasFolder = end.hasFolder;
@@ -284,7 +285,12 @@ class ProgramRun {
     return [...own, this.ready.folder.path];
   }
 
-  #request(launched: Launched, folder: FolderParts, secrets: SecretsAnswer['values']): StartRequest {
+  #request(
+    launched: Launched,
+    folder: FolderParts,
+    secrets: SecretsAnswer['values'],
+    redaction: Redaction,
+  ): StartRequest {
     const { assignment, target, ready, context } = this;
     const { options, session, urls, workerTimeoutMs } = ready.host;
     const limits = launched.execution.limits;
@@ -309,6 +315,7 @@ class ProgramRun {
       graceMs: Math.floor(options.stopGraceMs * GRACE_PART),
       resultBytes: options.maxResultBytes,
       outputBytes: Math.min(options.maxLogBytes, bound('output') ?? Number.POSITIVE_INFINITY),
+      tailBytes: tailBytesFor(redaction),
       // What the kernel keeps does not need to be measured.
       memory: limits.memory?.how === 'enforced' ? null : bound('memory'),
       disk: bound('disk'),
@@ -337,11 +344,20 @@ class ProgramRun {
     const host = await ready.hosts.open();
     // A program whose attempt was stopped while its host started never begins.
     this.#throwIfStopped();
+    const printed = { stdout: new PrintedLines(redaction), stderr: new PrintedLines(redaction) };
+    const print = (stream: keyof typeof printed, line: string | null) => {
+      if (line !== null) context.log[stream === 'stdout' ? 'info' : 'warn'](line);
+    };
     host.start(request, {
       ...settle!,
-      onLines: (stream, lines) => {
-        const level = stream === 'stdout' ? 'info' : 'warn';
-        for (const line of lines) context.log[level](redaction.text(line));
+      onLines: (stream, lines, continues) => {
+        for (const [index, line] of lines.entries())
+          print(stream, printed[stream].add(line, continues.includes(index)));
+      },
+      onEnded: (end) => {
+        if (!end.isCut)
+          for (const stream of ['stdout', 'stderr'] as const) print(stream, printed[stream].end());
+        settle.onEnded(end);
       },
     });
     const end = (graceMs: number) => host.stop(request.id, graceMs);
@@ -349,6 +365,7 @@ class ProgramRun {
       () => undefined,
       () => undefined,
     );
+    stop.gone = gone;
     follow({ session: ready.host.session().workerId, end: () => end(0), gone });
     if (stop.isTold) end(request.graceMs);
     else stop.listen(() => end(request.graceMs));
@@ -358,10 +375,4 @@ class ProgramRun {
   #throwIfStopped(): void {
     if (this.stop.isTold) throw this.stop.reason;
   }
-}
-
-/** What people see of it is redacted before anything is cut from it: a part of a secret would not be found. */
-function redactedEnd(end: EndedMessage, redaction: Redaction): EndedMessage {
-  const { stdoutTail, stderrTail } = end;
-  return { ...end, stdoutTail: redaction.text(stdoutTail), stderrTail: redaction.text(stderrTail) };
 }

@@ -31,7 +31,8 @@ const STOP_PATIENCE_MS = 15_000;
 /** Whoever is told about a program that a host runs. */
 export interface ProgramListener {
   onStarted?(pid: number): void;
-  onLines(stream: 'stdout' | 'stderr', lines: readonly string[]): void;
+  /** `continues` holds the indices of those that are no whole lines. */
+  onLines(stream: 'stdout' | 'stderr', lines: readonly string[], continues: readonly number[]): void;
   /** The program and all that it started are gone. */
   onEnded(end: EndedMessage): void;
   /** It was not started, or nobody knows how it ended, because its host has ended. */
@@ -185,8 +186,9 @@ export class ExecHostProcess {
     if (message.type === 'started') {
       program.pid = message.pid;
       listener.onStarted?.(message.pid);
-    } else if (message.type === 'lines') listener.onLines(message.stream, message.lines);
-    else {
+    } else if (message.type === 'lines') {
+      listener.onLines(message.stream, message.lines, message.continues);
+    } else {
       this.#programs.delete(message.id);
       clearTimeout(program.patience);
       if (this.#programs.size === 0) (this.#child.stdout as Socket).unref();

@@ -123,7 +123,7 @@ function start(
       prlimit: machine.prlimit,
       group: null,
     },
-    ...{ timeoutMs: 60_000, graceMs: 5_000, resultBytes: 1_000, outputBytes: 10_000 },
+    ...{ timeoutMs: 60_000, graceMs: 5_000, resultBytes: 1_000, outputBytes: 10_000, tailBytes: 4_096 },
     ...{ filter: null, memory: null, disk: null, leaseMs: 10_000, ...change },
   };
   const ended = new Promise<EndedMessage>((resolve, reject) => {

@@ -262,7 +262,10 @@ interface Means {
 }
 
 /** What is done about each limit that was asked for. */
-function reportLimits(limits: ExecLimits, { canBound, hasUser, controllers, canLeaveGroup }: Means): Execution['limits'] {
+function reportLimits(
+  limits: ExecLimits,
+  { canBound, hasUser, controllers, canLeaveGroup }: Means,
+): Execution['limits'] {
   const inGroup = canLeaveGroup ? 'approximated' : 'enforced';
   const how: Record<keyof ExecLimits, LimitReport['how']> = {
     // The kernel counts the time of each process apart.

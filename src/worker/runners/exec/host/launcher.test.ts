@@ -56,6 +56,7 @@ function run(change: Partial<StartRequest>): Promise<Ended> {
       timeoutMs: 60_000,
       graceMs: 0,
       resultBytes: 0,
+      tailBytes: 0,
       outputBytes: 0,
       memory: null,
       disk: null,

@@ -48,6 +48,8 @@ export interface StartRequest {
   readonly resultBytes: number;
   /** The most bytes of both streams that are passed on as lines. */
   readonly outputBytes: number;
+  /** The bytes of both streams that are kept from their ends, for people. */
+  readonly tailBytes: number;
   /** Bytes of memory, of all processes together, above which the program is ended; null for no bound. */
   readonly memory: number | null;
   /** Bytes in the folder above which the program is ended; null for no bound. */
@@ -81,6 +83,8 @@ export interface EndedMessage {
   readonly stdoutBytes: number;
   readonly stdoutTail: string;
   readonly stderrTail: string;
+  /** Whether these are only the ends. */
+  readonly isTailCut: { readonly stdout: boolean; readonly stderr: boolean };
   /** Whether lines were left out. */
   readonly isCut: boolean;
   /** Whether something is left in its folder. */
@@ -96,6 +100,8 @@ export type FromHost =
       readonly id: string;
       readonly stream: 'stdout' | 'stderr';
       readonly lines: readonly string[];
+      /** The indices of those that are no whole lines: the next one of the stream belongs to them. */
+      readonly continues: readonly number[];
     }
   /** It could not be started. */
   | { readonly type: 'failed'; readonly id: string; readonly code: string; readonly message: string }

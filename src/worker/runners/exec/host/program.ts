@@ -6,8 +6,6 @@ import { endTree, processesOf, terminate } from './process-tree.js';
 import type { StartedProcess, Starter } from './starter.js';
 import { diskBytes, memoryBytes } from './usage.js';
 
-/** The bytes of both streams that are kept from their ends, for people. */
-const TAIL_BYTES = 4 * 1024;
 /** How long pipes stay open after everything that could write to them was ended. */
 const CLOSE_PATIENCE_MS = 1_000;
 /** How often memory and disk of a program are measured that has a bound for them. */
@@ -38,12 +36,12 @@ export class Program {
     this.#starter = starter;
     this.#tell = tell;
     this.#gone = gone;
-    const { id, outputBytes, resultBytes } = request;
+    const { id, outputBytes, resultBytes, tailBytes } = request;
     this.#budget = { bytes: outputBytes, isCut: false };
     const stream = (name: 'stdout' | 'stderr', headBytes: number) =>
       new OutputStream({
-        ...{ headBytes, tailBytes: TAIL_BYTES, budget: this.#budget },
-        onLines: (lines) => tell({ type: 'lines', id, stream: name, lines }),
+        ...{ headBytes, tailBytes, budget: this.#budget },
+        onLines: (lines, continues) => tell({ type: 'lines', id, stream: name, lines, continues }),
       });
     this.#stdout = stream('stdout', resultBytes);
     this.#stderr = stream('stderr', 0);
@@ -125,6 +123,7 @@ export class Program {
       stdoutBytes: this.#stdout.bytes,
       stdoutTail: this.#stdout.tail,
       stderrTail: this.#stderr.tail,
+      isTailCut: { stdout: this.#stdout.isTailCut, stderr: this.#stderr.isTailCut },
       isCut: this.#budget.isCut,
       hasFolder: !isRemoved,
     });
