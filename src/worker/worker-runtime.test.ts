@@ -329,7 +329,7 @@ describe('an attempt that is told to stop', () => {
     const scheduler = new MemoryScheduler();
     const job = scheduler.submit('leaving');
     const next = scheduler.submit('leaving', 3);
-    let end = () => undefined as void;
+    let end: () => void;
     const gone = new Promise<void>((resolve) => {
       end = resolve;
     });
@@ -351,7 +351,7 @@ describe('an attempt that is told to stop', () => {
     expect(await scheduler.resultOf(job)).toMatchObject({ outcome: 'cancelled' });
     expect(worker.status().running).toBe(1);
     expect(scheduler.accepted.has(next.jobId)).toBe(false);
-    end();
+    end!();
     expect(await scheduler.resultOf(next)).toMatchObject({ result: 'after it' });
   });
 

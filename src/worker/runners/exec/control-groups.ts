@@ -14,7 +14,8 @@ import type { Found } from './machine.js';
 
 /** What the kernel can keep for attempts. */
 export type Controller = 'memory' | 'pids' | 'cpu';
-const CONTROLLERS: readonly Controller[] = ['memory', 'pids', 'cpu'];
+/** All of them. */
+export const CONTROLLERS: readonly Controller[] = ['memory', 'pids', 'cpu'];
 /** Where a worker goes that leaves its group to its attempts. */
 const WORKER_GROUP = 'punctual-worker';
 const ATTEMPTS_PREFIX = 'punctual-attempts-';
