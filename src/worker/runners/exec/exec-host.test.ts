@@ -313,6 +313,15 @@ describe.runIf(IS_LINUX)('the host', () => {
     },
   );
 
+  it('lets a program open its output by name', async () => {
+    if (launcher === null) return;
+    for (const kind of ['user', 'namespace', 'group'] as const) {
+      if (problem(kind) !== null) continue;
+      const { ended } = start(kind, ['-c', 'echo out > /dev/stdout; echo err > /dev/stderr']);
+      expect(await ended).toMatchObject({ exitCode: 0, stdout: 'out\n', stderrTail: 'err\n' });
+    }
+  });
+
   it('shows a program no process of another', async () => {
     if (problem('user') !== null || 'why' in machine.hostNamespace) return;
     const host = hostFor('user');

@@ -19,6 +19,9 @@ const TEMPORARY = join(tmpdir(), 'punctual-exec-');
  */
 const PARTS = 16;
 
+/** How often a program is tried that has just been written. */
+const MOST_TRIES = 5;
+
 class FolderInUse extends Error {
   constructor({ pid }: FolderHolder) {
     super(`in use by process ${pid}`);
@@ -111,10 +114,17 @@ export class WorkFolder {
 
   /** Writes a program; answers with its path, or null if there is nothing to write or it cannot be run here. */
   async keepProgram(name: string, bytes: Buffer | null): Promise<string | null> {
+    // What an earlier worker has left may still run, and then it cannot be written to.
+    await rm(join(this.path, name), { force: true });
     const path = await this.keep(name, bytes);
     if (path === null) return null;
     await chmod(path, 0o700);
-    return (await failureOf(path, [], null)) === null ? path : null;
+    for (let tries = 1; ; tries++) {
+      const failure = await failureOf(path, [], null);
+      if (failure === null) return path;
+      // Another thread of this process starts something, which has the file open for writing until it is another program.
+      if (!failure.includes('ETXTBSY') || tries === MOST_TRIES) return null;
+    }
   }
 
   /** Releases it. */

@@ -76,7 +76,10 @@ export function startCalls(request: StartRequest, architecture: Architecture): B
   // New ones for each program: what has the ends of an earlier one must not write into its output.
   strict.call('pipe2', list.room(1), CLOSE_ON_EXEC);
   strict.call('pipe2', list.room(1), CLOSE_ON_EXEC);
-  makeFolder(list, strict, folder, tree.kind === 'user' ? tree.uid : null);
+  const user = tree.kind === 'user' ? tree.uid : null;
+  // It may open `/dev/stdout` and `/dev/stderr`, as scripts do, which takes the ownership of what is behind them.
+  if (user !== null) for (const pipe of [OUT_WRITE, ERR_WRITE]) strict.call('fchown', pipe, user, user);
+  makeFolder(list, strict, folder, user);
   list.call('clone', [VFORK], { keepAt: answer, ifNegative: told, ifZero: child });
   // The child has changed its user in the same memory, after which `/proc` would show nobody the descriptors of the launcher.
   list.call('prctl', [PR_SET_DUMPABLE, 1]);
