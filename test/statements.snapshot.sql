@@ -5790,6 +5790,11 @@ FROM awaited w
 LEFT JOIN LATERAL (SELECT a.state FROM punctual.artifacts a WHERE a.id = w.artifact LIMIT 1) a ON true
 WHERE w.artifact IS NOT NULL;
 
+-- withdraw-artifact
+UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL
+WHERE a.id = $2::uuid AND a.tenant = $1 AND a.state = 'pending' AND a.created_by = $3
+RETURNING a.sha256;
+
 -- write-secret
 INSERT INTO punctual.secrets AS s (tenant, name, version, key_id, sealed, origins, created_at, created_by,
   changed_at,

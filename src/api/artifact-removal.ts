@@ -7,23 +7,24 @@ import type { NodeContext } from './context.js';
 import type { Shard } from './shard.js';
 
 /**
- * Removes an artifact that nothing names, and its bytes if no other has the same. The row is marked first: what breaks off
- * afterwards is finished by the leader's upkeep.
+ * Removes an artifact that nothing names, and its bytes if no other has the same. The row is marked first, by `mark`, which answers with
+ * the hash: what breaks off afterwards is finished by the leader's upkeep.
  */
 export async function removeArtifact(
   { artifacts }: Pick<NodeContext, 'artifacts'>,
   shard: Shard,
   row: ArtifactRow,
   also: (db: Queryable) => Promise<void>,
+  mark: (db: Queryable) => Promise<string | null> = (db) => makeGone(db, row.tenant, row.id),
 ): Promise<void> {
-  const { tenant, id } = row;
+  const { id } = row;
   const [use] = await usesOf(shard.pool, row, 1);
   if (use) {
     const detail = `Artifact ${id} is named by ${use.kind} ${use.name}; what is named stays.`;
     throw new PunctualError('ARTIFACT_IN_USE', detail);
   }
   const sha256 = await inTransaction(shard.pool, async (db) => {
-    const gone = await makeGone(db, tenant, id);
+    const gone = await mark(db);
     if (gone !== null) await also(db);
     return gone;
   });

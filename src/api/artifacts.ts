@@ -12,7 +12,13 @@ import { IdPath } from '../core/schemas/query.js';
 import { signUpload } from '../core/tokens.js';
 import { LAST_UUID, uuidv7 } from '../core/uuid.js';
 import { usesOf } from '../store/artifact-uses.js';
-import { type ArtifactRow, announceArtifact, findArtifact, listArtifacts } from '../store/artifacts.js';
+import {
+  type ArtifactRow,
+  announceArtifact,
+  findArtifact,
+  listArtifacts,
+  withdraw,
+} from '../store/artifacts.js';
 import { addEntry } from '../store/audit.js';
 import type { Queryable } from '../store/database.js';
 import { removeArtifact } from './artifact-removal.js';
@@ -130,6 +136,35 @@ export const artifactRoutes: readonly Route[] = [
       const shard = node.shardOf(caller.tenant);
       await removeArtifact(node, shard, row, (db) =>
         noteArtifact(db, shard, call.author, 'artifact.delete', row, null),
+      );
+      shard.currentLeader()?.noteEntry();
+    },
+  }),
+  route({
+    id: 'withdrawArtifact',
+    audit: 'artifact.delete',
+    method: 'DELETE',
+    path: '/v1/artifacts/:id/announcement',
+    tag: 'artifacts',
+    summary:
+      'Take back the announcement of an artifact that is not uploaded yet and that nothing names, with a key of the name that announced it.',
+    scope: 'submit',
+    params: IdPath,
+    answers: { 204: 'The artifact is gone.' },
+    run: async ({ node, caller, params: { id }, call }) => {
+      const row = await mustFind(node, caller, id);
+      if (row.created_by !== caller.actor) {
+        throw new PunctualError('FORBIDDEN', `Artifact ${id} was announced by somebody else.`);
+      }
+      if (row.state !== 'pending') throw new PunctualError('UPLOAD_DONE', `Artifact ${id} is uploaded.`);
+      const shard = node.shardOf(caller.tenant);
+      await removeArtifact(
+        node,
+        shard,
+        row,
+        (db) => noteArtifact(db, shard, call.author, 'artifact.delete', row, null),
+        // It may have been uploaded since it was read.
+        (db) => withdraw(db, row.tenant, id, caller.actor),
       );
       shard.currentLeader()?.noteEntry();
     },

@@ -48,6 +48,7 @@ async function runDoctor({ cli, output, options, exitWith }: LocalCall<DoctorOpt
   const checks: Check[] = [
     checkNodeVersion(process.versions.node),
     ...(await checkDataFolder(cli, config.data)),
+    ...(await checkPrograms(config.controlGroup)),
     ...(await checkServer(cli, options)),
     ...(config.databaseUrl === '' ? [] : await checkDatabase(config.databaseUrl)),
   ];
@@ -98,6 +99,15 @@ async function checkDataFolder(cli: Cli, data: string): Promise<Check[]> {
     return [{ name, status: 'ok', detail: `${data}, its key readable by its owner only` }];
   const detail = `others can read the key in ${path}`;
   return [{ name, status: 'fail', detail, advice: `Run: chmod 600 ${path}` }];
+}
+
+/** What this machine offers to workers that run programs. Imported here, because it is code of workers. */
+async function checkPrograms(controlGroup: string): Promise<Check[]> {
+  const [{ lookAtMachine }, { offeredBy, lookForControlGroups }] = await Promise.all([
+    import('../worker/runners/exec/machine.js'),
+    import('../worker/runners/exec/machine-offers.js'),
+  ]);
+  return [...offeredBy(await lookAtMachine(), lookForControlGroups(controlGroup))];
 }
 
 /** Checks the nodes and the cluster; stops at the first failure that makes further checks impossible. */

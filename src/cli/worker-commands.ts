@@ -226,6 +226,7 @@ async function runWorker({ cli, output, options, exitWith }: LocalCall<RunOption
         ...(options.isolation !== undefined && { isolation: options.isolation }),
         allowCommands: config.allowCommands,
         allowScripts: config.allowScripts,
+        controlGroup: config.controlGroup,
       },
       ...(options.drainTimeout !== undefined && { drainTimeoutMs: options.drainTimeout }),
       log,

@@ -211,11 +211,11 @@ export class Artifacts {
     });
   }
 
-  /** Removes what was announced in vain. It stays if a job waits for it, or if the key may not remove it: then it expires. */
+  /** Removes what was announced in vain. It stays if a job waits for it; then it expires. */
   async #withdraw(id: string): Promise<void> {
     try {
-      // Another program may have uploaded the right bytes meanwhile.
-      if ((await this.#plain(id)).state === 'pending') await this.delete(id);
+      // Another program may have uploaded the right bytes meanwhile, and then it is refused.
+      await this.#transport.request('DELETE', `${pathOf(id)}/announcement`);
     } catch (error) {
       if (!(error instanceof PunctualError)) throw error;
     }

@@ -116,6 +116,10 @@ export const SETTINGS = {
   }),
   maxOutputBytes: integer(64 * 1024 * 1024, 'Bytes that one job may leave in its folder `output`.', 0),
   allowScripts: boolean(false, 'Whether artifacts may be scripts (#!) as well as static programs.'),
+  controlGroup: text(
+    '',
+    'On workers: control group of version 2 below which programs get theirs, such as /sys/fs/cgroup/punctual; `off` for none. Default: that of the worker, if nothing else runs in it.',
+  ),
   uploadTime: duration('1h', 'How long the address of an upload can be used.', 1_000),
   uploadStall: duration('30s', 'How long an upload may send nothing before it is given up.', 50),
   artifactTimeout: duration('1h', 'How long a job waits for its artifact if it does not say so itself.', 1),

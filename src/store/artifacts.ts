@@ -114,6 +114,15 @@ const MAKE_GONE = statement(
     RETURNING a.id, a.sha256`,
 );
 
+/** While nobody has uploaded it, whoever announced it may take that back. */
+const WITHDRAW = statement(
+  'withdraw-artifact',
+  `
+    UPDATE punctual.artifacts a SET state = 'gone', name = NULL, version = NULL
+    WHERE a.id = $2::uuid AND a.tenant = $1 AND a.state = 'pending' AND a.created_by = $3
+    RETURNING a.sha256`,
+);
+
 const IS_NEEDED = statement(
   'are-bytes-needed',
   `SELECT 1 AS needed FROM punctual.artifacts a WHERE a.sha256 = $1 AND a.state = 'ready' LIMIT 1`,
@@ -327,6 +336,17 @@ export function makeReady(
 /** Nobody is shown the artifact any more; answers with the hash of its bytes, null if it was not there. */
 export async function makeGone(db: Queryable, tenant: string, id: string): Promise<string | null> {
   const [row] = await run<{ sha256: string }>(db, MAKE_GONE, [tenant, id]);
+  return row?.sha256 ?? null;
+}
+
+/** The same for one that is not uploaded yet, and was announced by this one; null if it is another. */
+export async function withdraw(
+  db: Queryable,
+  tenant: string,
+  id: string,
+  actor: string,
+): Promise<string | null> {
+  const [row] = await run<{ sha256: string }>(db, WITHDRAW, [tenant, id, actor]);
   return row?.sha256 ?? null;
 }
 

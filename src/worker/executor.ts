@@ -122,18 +122,22 @@ export class Executor implements AttemptOwner {
     if (attempt.phase === 'ended') return;
     attempt.phase = 'ended';
     this.#deadlines.remove(attempt);
-    this.#busy -= 1;
     const { maxResultBytes, maxErrorBytes } = this.#parts.options;
     const isShared = this.#runsUserCode(attempt);
     const sized = resultOf(attempt, ending, { maxResultBytes, maxErrorBytes, isShared });
     if (attempt.trace) endTrace(attempt.trace, sized.result);
     this.#tell(attempt, ending, sized);
+    // What an abandoned attempt has started uses the machine until it is gone.
+    const { gone } = attempt;
+    const isLeft = ending.kind === 'abandoned' && gone !== undefined;
+    if (isLeft) void gone.then(() => this.#freeSlot());
+    else this.#busy -= 1;
     if (!attempt.logs && !attempt.progress) {
       this.#parts.onResult(attempt, sized);
-      this.#parts.onSlotFree();
+      if (!isLeft) this.#parts.onSlotFree();
       return;
     }
-    this.#parts.onSlotFree();
+    if (!isLeft) this.#parts.onSlotFree();
     void this.#flush(attempt).then(() => this.#parts.onResult(attempt, sized));
   }
 
@@ -189,6 +193,11 @@ export class Executor implements AttemptOwner {
       }
       await pause(restMs, signal);
     }
+  }
+
+  #freeSlot(): void {
+    this.#busy -= 1;
+    this.#parts.onSlotFree();
   }
 
   /** Tells the log and the program how an attempt ended; neither has an effect on it. */

@@ -48,6 +48,7 @@ export class Attempt extends Timed implements FencedJob, Stop {
   /** Null if the job is part of no trace and nobody records spans. */
   trace: AttemptTrace | null = null;
   execution: Execution | undefined;
+  gone: Promise<void> | undefined;
   readonly #owner: AttemptOwner;
   #controller: AbortController | null = null;
   #listener: ((reason: unknown) => void) | null = null;

@@ -71,6 +71,11 @@ export interface ExecOptions {
   readonly allowCommands?: boolean;
   /** Whether it runs artifacts that are scripts (#!); default false. */
   readonly allowScripts?: boolean;
+  /**
+   * The control group of version 2 below which each attempt gets one with its limits, as a whole path, such as
+   * `/sys/fs/cgroup/punctual`; `off` for none. Default: that of the worker, if nothing else runs in it.
+   */
+  readonly controlGroup?: string;
   /** The most bytes of binaries that are kept; default 1 GiB. */
   readonly cacheBytes?: number;
 }
@@ -81,6 +86,7 @@ const EXEC: OptionNames<ExecOptions> = {
   limits: true,
   allowCommands: true,
   allowScripts: true,
+  controlGroup: true,
   cacheBytes: true,
 };
 
@@ -315,6 +321,7 @@ function resolveExec(given: ExecOptions): ResolvedWorkerOptions['exec'] {
     limits: given.limits ?? {},
     allowCommands: given.allowCommands ?? false,
     allowScripts: given.allowScripts ?? false,
+    controlGroup: given.controlGroup ?? '',
     cacheBytes,
   };
 }

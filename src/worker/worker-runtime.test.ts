@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { MemoryLog } from '../../test/memory-log.js';
 import { MemoryScheduler } from '../../test/memory-scheduler.js';
 import type { PunctualError } from '../core/errors.js';
@@ -7,6 +7,7 @@ import { type AnyTask, task } from '../core/task.js';
 import { VERSION } from '../core/version.js';
 import type { FencedJob } from '../core/wire.js';
 import { HandlerRunner } from './runners/handler.js';
+import type { Runner } from './runners/runner.js';
 import type { WorkerOptions } from './worker-options.js';
 import { WorkerRuntime } from './worker-runtime.js';
 
@@ -322,6 +323,36 @@ describe('an attempt that is told to stop', () => {
     await workerOf(scheduler, [deaf, double], { slots: 1, stopGraceMs: 30, events }).start();
     expect(await scheduler.resultOf(next)).toMatchObject({ result: 6 });
     expect(scheduler.accepted.get(job.jobId)).toMatchObject({ outcome: 'cancelled' });
+  });
+
+  it('keeps its slot after the grace while something that it has started is left', async () => {
+    const scheduler = new MemoryScheduler();
+    const job = scheduler.submit('leaving');
+    const next = scheduler.submit('leaving', 3);
+    let end: () => void;
+    const gone = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const runner: Runner = {
+      ...{ target: 'handler', runsUserCode: false, tasks: ['leaving'], queues: ['default'] },
+      run({ payload }, _, stop) {
+        if (payload === 3) return 'after it';
+        stop!.gone = gone;
+        return new Promise(() => undefined);
+      },
+    };
+    const events = { onJobStarted: () => stop(scheduler, job) };
+    const worker = new WorkerRuntime({
+      ...{ gateway: scheduler, runners: [runner] },
+      options: { slots: 1, stopGraceMs: 10, log: false, events },
+    });
+    onTestFinished(() => worker.stop());
+    await worker.start();
+    expect(await scheduler.resultOf(job)).toMatchObject({ outcome: 'cancelled' });
+    expect(worker.status().running).toBe(1);
+    expect(scheduler.accepted.has(next.jobId)).toBe(false);
+    end!();
+    expect(await scheduler.resultOf(next)).toMatchObject({ result: 'after it' });
   });
 
   it('times out after its own timeout, whether it heeds the signal or not', async () => {

@@ -1,4 +1,5 @@
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Isolation } from '../../../src/core/job.js';
@@ -25,24 +26,50 @@ export const exec: Scenario = {
   secondsMean: 'seconds per system, in two slices',
   defaultSeconds: 10,
   run: async (context: Context): Promise<ScenarioResult> => {
-    const folder = await mkdtemp(join(tmpdir(), 'punctual-bench-exec-'));
-    // Programs have users of their own, who must be able to get to them.
-    await chmod(folder, 0o711);
+    const inMemory = await access(MEMORY, constants.W_OK).then(
+      () => true,
+      () => false,
+    );
+    const folders: Folders = {
+      disk: await newFolder(tmpdir()),
+      memory: inMemory ? await newFolder(MEMORY) : null,
+    };
     try {
-      return await measure(context, folder);
+      return await measure(context, folders);
     } finally {
-      await rm(folder, { recursive: true, force: true });
+      for (const folder of Object.values(folders)) {
+        if (folder !== null) await rm(folder, { recursive: true, force: true });
+      }
     }
   },
 };
 
-async function measure(context: Context, folder: string): Promise<ScenarioResult> {
+/** A file system in memory. */
+const MEMORY = '/dev/shm';
+
+/** Where workers have the folders of their programs. */
+interface Folders {
+  readonly disk: string;
+  /** Null where there is no file system in memory. */
+  readonly memory: string | null;
+}
+
+async function newFolder(parent: string): Promise<string> {
+  const folder = await mkdtemp(join(parent, 'punctual-bench-exec-'));
+  // Programs have users of their own, who must be able to get to them.
+  await chmod(folder, 0o711);
+  return folder;
+}
+
+async function measure(context: Context, folders: Folders): Promise<ScenarioResult> {
   const { seconds, progress } = context;
   const environment = machineFacts();
+  const folder = folders.memory ?? folders.disk;
   const program = compiled('nothing', folder);
   const slice = seconds / ROUNDS;
   const bare: number[] = [];
   const levels = new Map<Isolation, Measured>();
+  const onDisk: number[] = [];
   for (let round = 1; round <= ROUNDS; round++) {
     progress.say(`  bare posix_spawn, round ${round} of ${ROUNDS}`);
     bare.push(await bareRate(program, folder, slice));
@@ -54,11 +81,14 @@ async function measure(context: Context, folder: string): Promise<ScenarioResult
         isolation: level,
       });
     }
+    if (folders.memory === null) continue;
+    progress.say(`  isolation none, on the disk, round ${round} of ${ROUNDS}`);
+    onDisk.push((await runnerRate(program, folders.disk, slice, 'none')).perSecond);
   }
   progress.say('  start delay');
   const delays = await withPostgres(context, (postgres) =>
     postgres.withDatabase('bench', (url) =>
-      programDelays({ url, folder, program: compiled('clock', folder), seconds }),
+      programDelays({ url, folder: folders.disk, program: compiled('clock', folders.disk), seconds }),
     ),
   );
   const [none, auto] = [levels.get('none')!, levels.get('auto')!];
@@ -68,6 +98,7 @@ async function measure(context: Context, folder: string): Promise<ScenarioResult
     what: [
       `A program of C that ends at once, linked statically against glibc, is run. \`bare posix_spawn\` is a loop in C that starts it and waits for it, one after another, and does nothing else.`,
       `Ours is the runner of a worker with its exec host, ${AT_ONCE} at a time, without a scheduler: each attempt gets a folder, an environment, as root a user of its own, and whatever it has started is ended behind it.`,
+      `A bare loop makes no files, and what three files cost depends on the file system: the folder of the worker is ${folders.memory === null ? 'on the disk' : 'in memory (tmpfs), and for comparison on the disk'}.`,
       `start delay: ${PER_SECOND} jobs a second, one by one; from the submission until the program has begun, which tells when that was. Node and submitter are one process, the worker is another.`,
       `Levels: none; ${auto.isolation === 'none' ? 'no other is available on this machine' : auto.isolation}.`,
     ],
@@ -76,6 +107,9 @@ async function measure(context: Context, folder: string): Promise<ScenarioResult
       ...(auto.isolation === 'none'
         ? []
         : [systemOf(auto.isolation, 'reference', auto.rates, { isolation: auto.isolation })]),
+      ...(onDisk.length === 0
+        ? []
+        : [systemOf('punctual, folder on the disk', 'reference', onDisk, { isolation: 'none' })]),
       systemOf('bare posix_spawn', 'reference', bare, { 'at once': 1 }),
       {
         ...{ name: 'start delay', role: 'reference', version: productVersion, jobs: delays.length },

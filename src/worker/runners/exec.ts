@@ -13,16 +13,21 @@ import { ArtifactCache, type CachedArtifact } from './exec/artifact-cache.js';
 import { ArtifactSource } from './exec/artifact-source.js';
 import { AttemptUsers } from './exec/attempt-users.js';
 import { commandFile } from './exec/command-file.js';
+import { closeControlGroups, openControlGroups } from './exec/control-groups.js';
 import { ExecError } from './exec/exec-error.js';
 import type { ProgramListener } from './exec/exec-host-process.js';
 import { ExecHosts } from './exec/exec-hosts.js';
+import type { GroupParts } from './exec/host/control-group.js';
+import { type FolderParts, OUTPUT_FOLDER } from './exec/host/job-folder.js';
+import { launcherProgram } from './exec/host/launcher-program.js';
 import type { EndedMessage, StartRequest } from './exec/host/messages.js';
-import { JobFolder } from './exec/job-folder.js';
 import { sendOutputs } from './exec/job-outputs.js';
 import { type Launched, launch, lowerLimits, stricter } from './exec/launch.js';
 import { lookAtMachine, type Machine } from './exec/machine.js';
+import { PrintedLines, redactedEnd, tailBytesFor } from './exec/printed-text.js';
 import { environmentOf, redactionOf } from './exec/program-environment.js';
 import { executionOf, resultOfProgram } from './exec/program-result.js';
+import { removeFolder } from './exec/remove-folder.js';
 import { seccompFilter } from './exec/seccomp.js';
 import { WorkFolder } from './exec/work-folder.js';
 import { GatewaySecrets } from './http/call-secrets.js';
@@ -74,13 +79,19 @@ export class ExecRunner implements Runner {
     const host = this.#host;
     if (!host) throw new PunctualError('INTERNAL', 'The runner of exec targets is not part of a worker.');
     const { gateway, session, options } = host;
-    const machine = await lookAtMachine();
-    const users = 'use' in machine.users ? machine.users.use : null;
-    if ('why' in machine.users && process.getuid?.() === 0) {
-      const detail = `Programs run as root, because attempts cannot have users of their own: ${machine.users.why}.`;
+    const looked = await lookAtMachine();
+    const users = 'use' in looked.users ? looked.users.use : null;
+    if ('why' in looked.users && process.getuid?.() === 0) {
+      const detail = `Programs run as root, because attempts cannot have users of their own: ${looked.users.why}.`;
       host.onWarning(new PunctualError('CONFIGURATION', detail));
     }
     const folder = await WorkFolder.open(options.exec.folder, users);
+    const launcher = await folder.keepProgram('launcher', launcherProgram(looked.architecture));
+    const groups = await openControlGroups(options.exec.controlGroup, folder.name);
+    if ('why' in groups && options.exec.controlGroup.startsWith('/')) {
+      host.onWarning(new PunctualError('CONFIGURATION', `No control groups are used: ${groups.why}.`));
+    }
+    const machine = { ...looked, launcher, groups };
     const hosts = new ExecHosts(machine, folder.path, () => {
       host.onWarning(new PunctualError('INTERNAL', 'The exec host ended, and is started again.'));
     });
@@ -112,6 +123,8 @@ export class ExecRunner implements Runner {
 
   async close(): Promise<void> {
     await this.#ready?.hosts.close();
+    const groups = this.#ready?.machine.groups;
+    if (groups && 'use' in groups) await closeControlGroups(groups.use);
     await this.#ready?.folder.close();
   }
 
@@ -178,34 +191,39 @@ class ProgramRun {
     const { receiverToken: token, payloadText, payload } = assignment;
     const secrets = await this.#secrets();
     this.#throwIfStopped();
-    const folder = JobFolder.make({
-      path: join(ready.folder.jobs, `${assignment.jobId}-${assignment.fence}`),
+    const folder = {
+      path: ready.folder.pathOfJob(`${assignment.jobId}-${assignment.fence}`),
       payload: payloadText ?? JSON.stringify(payload) ?? 'null',
       token,
-      user: this.#user,
-    });
+    };
+    let hasFolder = true;
     try {
       const launched = this.#launched(file, folder);
       this.stop.execution = launched.execution;
       const redaction = redactionOf(secrets, assignment);
       const end = redactedEnd(
-        await this.#ended(this.#request(launched, folder, secrets), redaction, follow),
+        await this.#ended(this.#request(launched, folder, secrets, redaction), redaction, follow),
         redaction,
       );
+      hasFolder = end.hasFolder;
       this.stop.execution = withinBounds(executionOf(launched.execution, end));
       if (end.isCut) this.context.log.warn('More was printed than is kept; further lines are left out.');
       if (!end.isWhole && launched.tree.kind !== 'group')
         this.context.log.warn('Some of its processes could not be ended.');
       this.#throwIfStopped();
-      await this.#withSignal((signal) => {
-        const { gateway } = ready.host;
-        const { log } = this.context;
-        return sendOutputs({ gateway, assignment, folder: folder.output, user: this.#user, log, signal });
-      });
+      if (hasFolder) await this.#sendOutputs(join(folder.path, OUTPUT_FOLDER));
       return redaction.json(resultOfProgram(end));
     } finally {
-      await folder.remove();
+      if (hasFolder) await removeFolder(folder.path).catch(() => undefined);
     }
+  }
+
+  #sendOutputs(folder: string): Promise<void> {
+    const { gateway } = this.ready.host;
+    const { log } = this.context;
+    const { assignment } = this;
+    const user = this.#user;
+    return this.#withSignal((signal) => sendOutputs({ gateway, assignment, folder, user, log, signal }));
   }
 
   /** The file of the program. */
@@ -246,7 +264,7 @@ class ProgramRun {
     return (await ready.secrets.resolve(assignment, names, EXEC_ORIGIN, deadline)).values;
   }
 
-  #launched(file: string, folder: JobFolder): Launched {
+  #launched(file: string, folder: FolderParts): Launched {
     const { target, ready } = this;
     const { isolation, limits } = ready.host.options.exec;
     return launch(
@@ -267,7 +285,12 @@ class ProgramRun {
     return [...own, this.ready.folder.path];
   }
 
-  #request(launched: Launched, folder: JobFolder, secrets: SecretsAnswer['values']): StartRequest {
+  #request(
+    launched: Launched,
+    folder: FolderParts,
+    secrets: SecretsAnswer['values'],
+    redaction: Redaction,
+  ): StartRequest {
     const { assignment, target, ready, context } = this;
     const { options, session, urls, workerTimeoutMs } = ready.host;
     const limits = launched.execution.limits;
@@ -275,9 +298,11 @@ class ProgramRun {
     return {
       ...{ type: 'start', id: `${assignment.jobId}/${assignment.fence}`, argv: launched.argv },
       ...{
-        cwd: folder.path,
-        stdin: folder.payload,
+        folder,
         tree: launched.tree,
+        bounds: launched.bounds,
+        prlimit: ready.machine.prlimit,
+        group: this.#group(launched),
         isWrapped: launched.isWrapped,
         filter: launched.filter,
       },
@@ -290,10 +315,19 @@ class ProgramRun {
       graceMs: Math.floor(options.stopGraceMs * GRACE_PART),
       resultBytes: options.maxResultBytes,
       outputBytes: Math.min(options.maxLogBytes, bound('output') ?? Number.POSITIVE_INFINITY),
-      memory: bound('memory'),
+      tailBytes: tailBytesFor(redaction),
+      // What the kernel keeps does not need to be measured.
+      memory: limits.memory?.how === 'enforced' ? null : bound('memory'),
       disk: bound('disk'),
       leaseMs: workerTimeoutMs(),
     };
+  }
+
+  #group({ group: settings }: Launched): GroupParts | null {
+    const { assignment, ready } = this;
+    const { groups } = ready.machine;
+    if (settings === null || 'why' in groups) return null;
+    return { path: join(groups.use.path, `${assignment.jobId}-${assignment.fence}`), settings };
   }
 
   /** Runs the program; resolves when it and everything that it started are gone. */
@@ -310,11 +344,20 @@ class ProgramRun {
     const host = await ready.hosts.open();
     // A program whose attempt was stopped while its host started never begins.
     this.#throwIfStopped();
+    const printed = { stdout: new PrintedLines(redaction), stderr: new PrintedLines(redaction) };
+    const print = (stream: keyof typeof printed, line: string | null) => {
+      if (line !== null) context.log[stream === 'stdout' ? 'info' : 'warn'](line);
+    };
     host.start(request, {
       ...settle!,
-      onLines: (stream, lines) => {
-        const level = stream === 'stdout' ? 'info' : 'warn';
-        for (const line of lines) context.log[level](redaction.text(line));
+      onLines: (stream, lines, continues) => {
+        for (const [index, line] of lines.entries())
+          print(stream, printed[stream].add(line, continues.includes(index)));
+      },
+      onEnded: (end) => {
+        if (!end.isCut)
+          for (const stream of ['stdout', 'stderr'] as const) print(stream, printed[stream].end());
+        settle.onEnded(end);
       },
     });
     const end = (graceMs: number) => host.stop(request.id, graceMs);
@@ -322,6 +365,7 @@ class ProgramRun {
       () => undefined,
       () => undefined,
     );
+    stop.gone = gone;
     follow({ session: ready.host.session().workerId, end: () => end(0), gone });
     if (stop.isTold) end(request.graceMs);
     else stop.listen(() => end(request.graceMs));
@@ -331,10 +375,4 @@ class ProgramRun {
   #throwIfStopped(): void {
     if (this.stop.isTold) throw this.stop.reason;
   }
-}
-
-/** What people see of it is redacted before anything is cut from it: a part of a secret would not be found. */
-function redactedEnd(end: EndedMessage, redaction: Redaction): EndedMessage {
-  const { stdoutTail, stderrTail } = end;
-  return { ...end, stdoutTail: redaction.text(stdoutTail), stderrTail: redaction.text(stderrTail) };
 }

@@ -39,7 +39,10 @@ interface Answer {
 
 const REPORT = /^\/v1\/workers\/[^/]+\/report$/;
 const CLAIM = /^\/v1\/workers\/[^/]+\/claim$/;
+const DOWNLOAD = /^\/v1\/artifacts\/[^/]+\/(download|content)\b/;
 const LATE_MS = 1_200;
+/** In how many pieces a slow download arrives. */
+const PIECES = 20;
 
 /** The way from one worker to one node: an HTTP proxy that can be cut, and that sees every report and its answer. */
 export class WorkerLink {
@@ -53,6 +56,10 @@ export class WorkerLink {
   handOverDelayMs = 0;
   /** Answers with assignments that were held back. */
   delayed = 0;
+  /** How long a download takes at least, in pieces that come bit by bit. */
+  downloadMs = 0;
+  /** Downloads that were made slow. */
+  slowed = 0;
   /** Called with the epoch of an answer with assignments when it has been passed on. */
   onHandOver: ((epoch: number) => void) | null = null;
   /** Reports that met another fate than to pass. */
@@ -98,6 +105,7 @@ export class WorkerLink {
     this.#cut = false;
     this.fate = () => 'pass';
     this.handOverDelayMs = 0;
+    this.downloadMs = 0;
   }
 
   async close(): Promise<void> {
@@ -131,11 +139,25 @@ export class WorkerLink {
         this.delayed += 1;
         await sleep(this.handOverDelayMs);
       }
-      if (fate !== 'lose-answer') outgoing.writeHead(answer.status, answer.headers).end(answer.body);
+      if (this.downloadMs > 0 && DOWNLOAD.test(url)) await this.#trickle(answer, outgoing);
+      else if (fate !== 'lose-answer') outgoing.writeHead(answer.status, answer.headers).end(answer.body);
       if (handedOver !== null) this.onHandOver?.(handedOver);
     } catch {
       socket.resetAndDestroy();
     }
+  }
+
+  /** As a slow store does: the first bytes are late, and so is each of the others. */
+  async #trickle({ status, headers, body }: Answer, outgoing: ServerResponse): Promise<void> {
+    this.slowed += 1;
+    const pauseMs = this.downloadMs / PIECES;
+    const bytes = Math.ceil(body.length / PIECES);
+    outgoing.writeHead(status, headers);
+    for (let from = 0; from < body.length && !outgoing.destroyed; from += bytes) {
+      await sleep(pauseMs);
+      outgoing.write(body.subarray(from, from + bytes));
+    }
+    outgoing.end();
   }
 
   async #report(exchange: Exchange): Promise<Answer> {

@@ -3,7 +3,9 @@ import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { runCli } from '../../../src/cli/program.js';
+import type { KeyScope, NewKeyView } from '../../../src/core/access.js';
 import { type ArtifactView, PART_BYTES } from '../../../src/core/artifact.js';
+
 import type { Page } from '../../../src/core/wire.js';
 import { cliUnderTest, type ShellOptions } from '../../cli-under-test.js';
 import { TestNode, TestTenant } from '../../node-for-tests.js';
@@ -123,6 +125,45 @@ it('a push that is refused leaves nothing, says what helps, and keeps what had b
   await announce(user, Buffer.from('before'), before);
   await refused('before', Buffer.from('before'), '--name', 'before', '--version', '1');
   expect(await left()).toEqual([['before', 'pending']]);
+});
+
+it('a key that submits takes back what it has announced itself, while it is not uploaded and nothing names it', async () => {
+  const { tenant } = node.newTenant();
+  const scopes: KeyScope[] = ['submit', 'read'];
+  const keyFor = async (name: string) =>
+    (await node.get<NewKeyView>('POST', '/v1/keys', { body: { name, tenant, scopes } })).key;
+  const [own, other] = [await keyFor('own'), await keyFor('other')];
+  const ask = async (key: string, method: string, path: string, body?: object) => {
+    const headers = { authorization: `Bearer ${key}`, ...(body && { 'content-type': 'application/json' }) };
+    const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
+    const answer = await fetch(`${node.url}/v1${path}`, init);
+    const text = await answer.text();
+    return { status: answer.status, ...(text === '' ? {} : JSON.parse(text)) };
+  };
+  const announced = (bytes: Uint8Array, version: string) =>
+    ask(own, 'POST', '/artifacts', {
+      ...{ name: 'packer', version, sha256: sha256(bytes), size: bytes.length },
+    });
+  const withdraw = (key: string, id: string) => ask(key, 'DELETE', `/artifacts/${id}/announcement`);
+
+  const vain = await announced(newElf(), '1');
+  expect(await withdraw(other, vain.id)).toMatchObject({ status: 403, code: 'FORBIDDEN' });
+  expect(await withdraw(own, vain.id)).toMatchObject({ status: 204 });
+  expect(await withdraw(own, vain.id)).toMatchObject({ status: 404 });
+  const elf = newElf();
+  const sent = await announced(elf, '2');
+  await send(sent.uploadUrl, elf);
+  expect(await withdraw(own, sent.id)).toMatchObject({ status: 409, code: 'UPLOAD_DONE' });
+  const awaited = await announced(newElf(), '3');
+  await ask(own, 'POST', '/jobs', { target: { type: 'exec', artifact: 'packer@3' } });
+  expect(await withdraw(own, awaited.id)).toMatchObject({ status: 409, code: 'ARTIFACT_IN_USE' });
+  // What the command line pushes in vain with such a key is gone, too.
+  const folder = await newFolder();
+  await writeFile(join(folder, 'text'), 'hello');
+  const names = ['--name', 'text', '--version', '1', '--api-key', own];
+  expect((await punctual(['artifact', 'push', 'text', ...names], { folder })).code).toBe(2);
+  const { data } = await ask(own, 'GET', '/artifacts');
+  expect(data.map(({ version }: ArtifactView) => version)).toEqual(['3', '2']);
 });
 
 it('a large file goes in parts with a bar on a terminal, and goes on where it broke off', async () => {

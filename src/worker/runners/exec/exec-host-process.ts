@@ -31,7 +31,8 @@ const STOP_PATIENCE_MS = 15_000;
 /** Whoever is told about a program that a host runs. */
 export interface ProgramListener {
   onStarted?(pid: number): void;
-  onLines(stream: 'stdout' | 'stderr', lines: readonly string[]): void;
+  /** `continues` holds the indices of those that are no whole lines. */
+  onLines(stream: 'stdout' | 'stderr', lines: readonly string[], continues: readonly number[]): void;
   /** The program and all that it started are gone. */
   onEnded(end: EndedMessage): void;
   /** It was not started, or nobody knows how it ended, because its host has ended. */
@@ -52,6 +53,8 @@ interface RunningProgram {
 export interface HostWrapping {
   /** The words before the command that is to be in a PID namespace of its own; null where there can be none. */
   readonly namespace: readonly string[] | null;
+  /** The file of the launcher; null if the host starts programs by itself. */
+  readonly launcher: string | null;
   /** Words before everything. */
   readonly around: readonly string[];
 }
@@ -76,13 +79,13 @@ export class ExecHostProcess {
 
   /** `onEnd` is called once, when the process has ended. */
   constructor(
-    { namespace, around }: HostWrapping,
+    { namespace, launcher, around }: HostWrapping,
     onEnd: () => void,
     private readonly stopPatienceMs = STOP_PATIENCE_MS,
   ) {
     this.#onEnd = onEnd;
     this.#hasNamespace = namespace !== null;
-    const command = [process.execPath, ...NODE, ENTRY];
+    const command = [process.execPath, ...NODE, ENTRY, ...(launcher === null ? [] : [launcher])];
     const inner = namespace === null ? command : [...namespace, ...AS_INIT, ...command];
     const [file, ...args] = [...around, ...inner];
     const state = openOwnState();
@@ -183,8 +186,9 @@ export class ExecHostProcess {
     if (message.type === 'started') {
       program.pid = message.pid;
       listener.onStarted?.(message.pid);
-    } else if (message.type === 'lines') listener.onLines(message.stream, message.lines);
-    else {
+    } else if (message.type === 'lines') {
+      listener.onLines(message.stream, message.lines, message.continues);
+    } else {
       this.#programs.delete(message.id);
       clearTimeout(program.patience);
       if (this.#programs.size === 0) (this.#child.stdout as Socket).unref();

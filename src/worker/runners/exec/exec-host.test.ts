@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { LifeLine } from '../../../../test/hostile-program.js';
 import type { Isolation } from '../../../core/job.js';
-import { ExecHostProcess } from './exec-host-process.js';
+import { ExecHostProcess, type HostWrapping } from './exec-host-process.js';
+import { launcherProgram } from './host/launcher-program.js';
 import type { EndedMessage, StartRequest } from './host/messages.js';
-import { JobFolder } from './job-folder.js';
 import { launch } from './launch.js';
 import { lookAtMachine, type Machine, type UserRange } from './machine.js';
 
@@ -18,6 +18,8 @@ const APART = { bubblewrap: WITHOUT, namespaces: WITHOUT };
 
 let machine: Machine;
 let root: string;
+/** The file of the launcher; null for a processor that has none. */
+let launcher: string | null = null;
 const hosts: ExecHostProcess[] = [];
 
 beforeAll(async () => {
@@ -25,6 +27,10 @@ beforeAll(async () => {
   root = mkdtempSync(join(tmpdir(), 'punctual-host-test-'));
   // Users of attempts must be able to get to their folders.
   chmodSync(root, 0o711);
+  const program = launcherProgram(machine.architecture);
+  if (program === null) return;
+  launcher = join(root, 'launcher');
+  writeFileSync(launcher, program, { mode: 0o700 });
 });
 afterAll(async () => {
   await Promise.all(hosts.map((host) => host.close()));
@@ -47,19 +53,24 @@ function problem(kind: Kind): string | null {
   return null;
 }
 
-const open = new Map<Kind, ExecHostProcess>();
+type By = 'launcher' | 'Node';
+const open = new Map<string, ExecHostProcess>();
 
-function hostFor(kind: Kind): ExecHostProcess {
-  const known = open.get(kind);
+/** A host that starts programs by the launcher, or by Node, as where there is none. */
+function hostFor(kind: Kind, by: By = 'launcher'): ExecHostProcess {
+  const key = `${kind} ${by}`;
+  const known = open.get(key);
   if (known && !known.hasEnded) return known;
-  const { hostNamespace } = machine;
-  const host = new ExecHostProcess(
-    { namespace: kind !== 'group' && 'use' in hostNamespace ? hostNamespace.use : null, around: [] },
-    () => undefined,
-  );
+  const host = new ExecHostProcess(wrapping(kind, by), () => undefined);
   hosts.push(host);
-  open.set(kind, host);
+  open.set(key, host);
   return host;
+}
+
+function wrapping(kind: Kind, by: By = 'launcher'): HostWrapping {
+  const { hostNamespace } = machine;
+  const namespace = kind !== 'group' && 'use' in hostNamespace ? hostNamespace.use : null;
+  return { namespace, launcher: by === 'launcher' ? launcher : null, around: [] };
 }
 
 let made = 0;
@@ -80,7 +91,7 @@ function start(
   const offered = isolation === 'none' ? KINDS[kind]() : { ...KINDS[kind](), namespaces: machine.namespaces };
   made += 1;
   const user = 'use' in offered.users ? offered.users.use.first + made : null;
-  const folder = JobFolder.make({ path: join(root, `job-${made}`), payload: '{"n":1}', token: 't', user });
+  const folder = { path: join(root, `job-${made}`), payload: '{"n":1}', token: 't' };
   const launched = launch(
     {
       file: '/bin/sh',
@@ -105,8 +116,14 @@ function start(
       tree: launched.tree,
       isWrapped: launched.isWrapped,
     },
-    ...{ env: { PATH: '/usr/bin:/bin' }, cwd: folder.path, stdin: folder.payload },
-    ...{ timeoutMs: 60_000, graceMs: 5_000, resultBytes: 1_000, outputBytes: 10_000 },
+    ...{
+      env: { PATH: '/usr/bin:/bin' },
+      folder,
+      bounds: launched.bounds,
+      prlimit: machine.prlimit,
+      group: null,
+    },
+    ...{ timeoutMs: 60_000, graceMs: 5_000, resultBytes: 1_000, outputBytes: 10_000, tailBytes: 4_096 },
     ...{ filter: null, memory: null, disk: null, leaseMs: 10_000, ...change },
   };
   const ended = new Promise<EndedMessage>((resolve, reject) => {
@@ -118,10 +135,13 @@ function start(
   return { ended, lines, stop: (graceMs) => host.stop(request.id, graceMs) };
 }
 
-const shell = (kind: Kind, script: string, change?: Partial<StartRequest>) =>
-  start(kind, ['-c', script], change);
+const WAYS = (['launcher', 'Node'] as const).flatMap((by) =>
+  (['user', 'namespace', 'group'] as const).map((kind) => [kind, by] as const),
+);
 
-describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs known by their %s', (kind) => {
+describe.runIf(IS_LINUX).each(WAYS)('programs known by their %s, started by %s', (kind, by) => {
+  const shell = (script: string, change?: Partial<StartRequest>) =>
+    start(kind, ['-c', script], change, hostFor(kind, by));
   const test = (title: string, work: () => Promise<void>) =>
     it(title, async ({ skip }) => {
       const why = problem(kind);
@@ -130,7 +150,7 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
     });
 
   test('tell their exit code and what they print, and read their payload', async () => {
-    const { ended, lines } = shell(kind, 'cat; echo; echo oops >&2; printf end; exit 3');
+    const { ended, lines } = shell('cat; echo; echo oops >&2; printf end; exit 3');
     const end = await ended;
     expect(end).toMatchObject({
       exitCode: 3,
@@ -144,7 +164,7 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
 
   test('are not the first process of a namespace, so that a signal to themselves ends them', async () => {
     for (const name of ['SEGV', 'TERM', 'KILL']) {
-      const { exitCode, signal } = await shell(kind, `kill -${name} $$; exit 0`).ended;
+      const { exitCode, signal } = await shell(`kill -${name} $$; exit 0`).ended;
       expect(exitCode === null ? signal : exitCode).not.toBe(0);
       expect(exitCode === null || exitCode > 128).toBe(true);
     }
@@ -155,7 +175,7 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
     const hidden = `setsid setsid sh -c 'trap "" TERM HUP; exec 3>"${line.path}"; echo up >&3; while :; do sleep 9; done'`;
     // Without a namespace and a user of its own, who has left group and session is not found.
     const script = kind === 'group' ? hidden.replace('setsid setsid ', '') : `env -i PATH="$PATH" ${hidden}`;
-    const { ended, stop } = shell(kind, `${script} & while :; do sleep 0.05; done`);
+    const { ended, stop } = shell(`${script} & while :; do sleep 0.05; done`);
     await line.up.times(1);
     stop(50);
     const end = await ended;
@@ -166,7 +186,7 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
   test('leave nothing behind when they end by themselves', async () => {
     const line = new LifeLine();
     const script = `(exec 3>"${line.path}"; echo up >&3; exec sleep 1000) & while [ ! -e go ]; do sleep 0.05; done`;
-    const { ended, lines } = shell(kind, `pwd; ${script}; exit 0`);
+    const { ended, lines } = shell(`pwd; ${script}; exit 0`);
     await line.up.times(1);
     await expect.poll(() => lines.length).toBe(1);
     writeFileSync(join(lines[0]!, 'go'), '');
@@ -177,7 +197,6 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
 
   test('get a TERM and time to end', async () => {
     const { ended, lines, stop } = shell(
-      kind,
       `trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.05; done`,
     );
     await expect.poll(() => lines).toEqual(['ready']);
@@ -186,7 +205,7 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
   });
 
   test('are ended when the grace is over', async () => {
-    const { ended, lines, stop } = shell(kind, `trap '' TERM; echo ready; while :; do sleep 0.05; done`);
+    const { ended, lines, stop } = shell(`trap '' TERM; echo ready; while :; do sleep 0.05; done`);
     await expect.poll(() => lines).toEqual(['ready']);
     stop(100);
     const end = await ended;
@@ -195,12 +214,12 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
   });
 
   test('are ended by the host at their timeout, if the worker does not', async () => {
-    const end = await shell(kind, 'sleep 1000', { timeoutMs: 100, graceMs: 0 }).ended;
+    const end = await shell('sleep 1000', { timeoutMs: 100, graceMs: 0 }).ended;
     expect(end.by).toBe('timeout');
   });
 
   test('may print without end: everything is read, and little is kept', async () => {
-    const { ended, lines } = shell(kind, 'head -c 100000000 /dev/zero | tr "\\0" x; echo; echo last');
+    const { ended, lines } = shell('head -c 100000000 /dev/zero | tr "\\0" x; echo; echo last');
     const end = await ended;
     expect(end).toMatchObject({ exitCode: 0, stdout: null, stdoutBytes: 100_000_006, isCut: true });
     expect(end.stdoutTail).toHaveLength(4_096);
@@ -209,9 +228,9 @@ describe.runIf(IS_LINUX).each<Kind>(['user', 'namespace', 'group'])('programs kn
   });
 
   test('are ended when they use more memory or disk than they may', async () => {
-    const memory = shell(kind, 'head -c 300000000 /dev/zero | tail -c 300000000', { memory: 30_000_000 });
+    const memory = shell('head -c 300000000 /dev/zero | tail -c 300000000', { memory: 30_000_000 });
     expect((await memory.ended).by).toBe('memory');
-    const disk = shell(kind, 'head -c 30000000 /dev/zero > big; sleep 1000', { disk: 3_000_000 });
+    const disk = shell('head -c 30000000 /dev/zero > big; sleep 1000', { disk: 3_000_000 });
     expect((await disk.ended).by).toBe('disk');
   });
 });
@@ -270,7 +289,7 @@ describe.runIf(IS_LINUX)('the host', () => {
 
   it('passes no descriptor on to programs but the usual three', async () => {
     const before = ['/bin/sh', '-c', 'exec 9</etc/passwd; exec "$@"', 'sh'];
-    const host = new ExecHostProcess({ namespace: null, around: before }, () => undefined);
+    const host = new ExecHostProcess({ ...wrapping('group'), around: before }, () => undefined);
     onTestFinished(() => host.close());
     // What the shell opens to find the names is closed by then.
     const list = 'for each in /proc/$$/fd/*; do readlink "$each" >&2 && basename "$each"; done';
@@ -283,9 +302,7 @@ describe.runIf(IS_LINUX)('the host', () => {
     'ends its programs, known by their %s, with itself',
     async (kind) => {
       if (problem(kind) !== null) return;
-      const { hostNamespace } = machine;
-      const namespace = kind !== 'group' && 'use' in hostNamespace ? hostNamespace.use : null;
-      const host = new ExecHostProcess({ namespace, around: [] }, () => undefined);
+      const host = new ExecHostProcess(wrapping(kind), () => undefined);
       const line = new LifeLine();
       const script = `trap "" TERM; exec 3>"${line.path}"; echo up >&3; while :; do sleep 9; done`;
       const { ended } = start(kind, ['-c', script], {}, host);
@@ -295,6 +312,15 @@ describe.runIf(IS_LINUX)('the host', () => {
       await expect(ended).rejects.toMatchObject({ code: 'HOST_LOST' });
     },
   );
+
+  it('lets a program open its output by name', async () => {
+    if (launcher === null) return;
+    for (const kind of ['user', 'namespace', 'group'] as const) {
+      if (problem(kind) !== null) continue;
+      const { ended } = start(kind, ['-c', 'echo out > /dev/stdout; echo err > /dev/stderr']);
+      expect(await ended).toMatchObject({ exitCode: 0, stdout: 'out\n', stderrTail: 'err\n' });
+    }
+  });
 
   it('shows a program no process of another', async () => {
     if (problem('user') !== null || 'why' in machine.hostNamespace) return;
@@ -327,7 +353,7 @@ describe.runIf(IS_LINUX)('the host', () => {
       if (problem(kind) !== null) return;
       const pids = join(root, 'host-pid');
       const around = ['/bin/sh', '-c', `echo $$ > ${pids}; exec "$@"`, 'sh'];
-      const host = new ExecHostProcess({ namespace: null, around }, () => undefined);
+      const host = new ExecHostProcess({ namespace: null, launcher, around }, () => undefined);
       const line = new LifeLine();
       const script = `trap "" TERM; exec 3>"${line.path}"; echo up >&3; echo started; while :; do sleep 9; done`;
       const { ended, lines } = start(kind, ['-c', script], {}, host);
@@ -343,9 +369,7 @@ describe.runIf(IS_LINUX)('the host', () => {
     'is ended with its programs, known by their %s, when it hangs while one of them is to end',
     async (kind) => {
       if (problem(kind) !== null) return;
-      const { hostNamespace } = machine;
-      const namespace = kind !== 'group' && 'use' in hostNamespace ? hostNamespace.use : null;
-      const host = new ExecHostProcess({ namespace, around: [] }, () => undefined, 200);
+      const host = new ExecHostProcess(wrapping(kind), () => undefined, 200);
       const line = new LifeLine();
       const { ended, lines, stop } = start(
         kind,

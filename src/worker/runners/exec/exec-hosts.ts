@@ -31,10 +31,11 @@ export class ExecHosts {
   }
 
   #start(): { host: ExecHostProcess; up: Promise<unknown> } {
-    const { hostNamespace, setpriv, prlimit } = this.#machine;
+    const { hostNamespace, setpriv, prlimit, launcher } = this.#machine;
     const host = new ExecHostProcess(
       {
         namespace: 'use' in hostNamespace ? hostNamespace.use : null,
+        launcher,
         // What the host may not do, nothing that it starts may do.
         around: [
           ...(setpriv === null ? [] : [setpriv, '--no-new-privs', '--']),

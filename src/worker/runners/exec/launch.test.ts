@@ -12,6 +12,8 @@ const MACHINE: Machine = {
   users: { use: { first: 1_000_000, count: 10 } },
   bubblewrap: { use: '/usr/bin/bwrap' },
   namespaces: { use: { words: ['/usr/bin/unshare', '--user', '--', 'sh'], setpriv: '/usr/bin/setpriv' } },
+  launcher: null,
+  groups: WITHOUT,
   prlimit: '/usr/bin/prlimit',
   setpriv: null,
 };
@@ -30,6 +32,8 @@ describe('what stands around a program', () => {
   it('is nothing, if it has a user of its own and no limits', () => {
     expect(launch(PROGRAM, MACHINE)).toEqual({
       argv: ['/cache/abc', '-v', '--', 'a b'],
+      bounds: [],
+      group: null,
       tree: { kind: 'user', uid: 1_000_003 },
       ...{ isWrapped: false, filter: null, folder: '/jobs/1' },
       execution: { isolation: 'none', limits: {} },
@@ -46,9 +50,13 @@ describe('what stands around a program', () => {
       cpus: 0.5,
       output: 9,
     } as const;
-    const { argv, execution } = launch({ ...PROGRAM, limits }, MACHINE);
-    const bounds = ['--nofile=64:64', '--cpu=2:3', '--fsize=5000:5000', '--nproc=8:8', '--'];
-    expect(argv.slice(0, 7)).toEqual(['/usr/bin/prlimit', ...bounds, '/cache/abc']);
+    const { bounds, execution } = launch({ ...PROGRAM, limits }, MACHINE);
+    expect(bounds).toEqual([
+      { name: 'nofile', soft: 64, hard: 64 },
+      { name: 'cpu', soft: 2, hard: 3 },
+      { name: 'fsize', soft: 5_000, hard: 5_000 },
+      { name: 'nproc', soft: 8, hard: 8 },
+    ]);
     const how = Object.fromEntries(
       Object.entries(execution.limits).map(([name, limit]) => [name, limit!.how]),
     );
@@ -60,6 +68,39 @@ describe('what stands around a program', () => {
     const alone = launch({ ...PROGRAM, limits, user: null }, { ...MACHINE, prlimit: null });
     expect(alone.execution.limits.processes).toEqual({ value: 8, how: 'absent' });
     expect(alone.execution.limits.files).toEqual({ value: 64, how: 'absent' });
+    expect(alone.bounds).toEqual([]);
+    // The launcher needs no tool for them.
+    const launched = launch({ ...PROGRAM, limits }, { ...MACHINE, prlimit: null, launcher: '/launcher' });
+    expect(launched.bounds).toEqual(bounds);
+    expect(launched.execution).toEqual(execution);
+  });
+
+  it('are limits of all of its processes together, where there are control groups', () => {
+    const limits = { memory: 1 << 26, processes: 8, cpus: 0.5, files: 64 } as const;
+    const all = { path: '/groups', controllers: new Set(['memory', 'pids', 'cpu'] as const) };
+    const machine = { ...MACHINE, launcher: '/launcher', groups: { use: all } };
+    const { group, execution } = launch({ ...PROGRAM, limits }, machine);
+    expect(group).toEqual({
+      ...{ 'memory.max': '67108864', 'memory.swap.max': '0', 'memory.oom.group': '1' },
+      ...{ 'pids.max': '12', 'cpu.max': '50000 100000' },
+    });
+    expect(new Set(Object.values(execution.limits).map(({ how }) => how))).toEqual(new Set(['enforced']));
+    // The worker's own user may move its processes into other groups, unless they cannot see these.
+    const own = launch({ ...PROGRAM, user: null, limits }, machine).execution.limits;
+    expect(own).toMatchObject({ memory: { how: 'approximated' }, cpus: { how: 'approximated' } });
+    const apart = launch({ ...PROGRAM, user: null, limits, isolation: 'required' }, machine).execution.limits;
+    expect(apart).toMatchObject({ memory: { how: 'enforced' }, processes: { how: 'enforced' } });
+    // What the kernel does not offer is done as elsewhere.
+    const some = { ...all, controllers: new Set(['pids'] as const) };
+    const fewer = launch({ ...PROGRAM, user: null, limits }, { ...machine, groups: { use: some } });
+    expect(fewer.group).toEqual({ 'pids.max': '12' });
+    expect(fewer.execution.limits).toMatchObject({
+      memory: { how: 'approximated' },
+      cpus: { how: 'absent' },
+    });
+    expect(launch(PROGRAM, machine).group).toBeNull();
+    // Without the launcher, a program would be itself before it is in its group.
+    expect(launch({ ...PROGRAM, limits }, { ...machine, launcher: null }).group).toBeNull();
   });
 
   it('is a namespace of its own, with a first process that is not the program, if it has no user', () => {

@@ -2,8 +2,10 @@ import { join } from 'node:path';
 import { parseDuration } from '../../../core/duration.js';
 import type { Execution, LimitReport } from '../../../core/execution.js';
 import type { ExecLimits, Isolation } from '../../../core/job.js';
+import type { Controller } from './control-groups.js';
 import { ExecError } from './exec-error.js';
-import type { Tree } from './host/messages.js';
+import type { GroupSettings } from './host/control-group.js';
+import type { Bound, Tree } from './host/messages.js';
 import type { Machine } from './machine.js';
 import { EMPTIED, TAKEN_PROGRAM } from './namespace-script.js';
 
@@ -35,6 +37,10 @@ export interface Launch {
 /** A program with everything around it. */
 export interface Launched {
   readonly argv: readonly [string, ...string[]];
+  /** Limits of each process. */
+  readonly bounds: readonly Bound[];
+  /** Limits of all of its processes together, which a control group keeps; null if it needs none. */
+  readonly group: GroupSettings | null;
   readonly tree: Tree;
   readonly isWrapped: boolean;
   /** The file that must be open as descriptor 3. */
@@ -67,38 +73,47 @@ function amount(value: string | number): number {
 /** How the program is started on this machine; throws if it must be isolated and cannot be. */
 export function launch(program: Launch, machine: Machine): Launched {
   const { limits, user, isolation } = program;
-  const { prlimit } = machine;
-  const bounds = prlimit === null ? [] : boundWords(prlimit, limits, user !== null);
-  const report = reportLimits(limits, { hasPrlimit: prlimit !== null, hasUser: user !== null });
-  if (isolation === 'none') return bare(program, machine, bounds, report);
-  const apart =
-    inBubblewrap(program, machine, bounds, report) ?? inNamespaces(program, machine, bounds, report);
+  const canBound = machine.launcher !== null || machine.prlimit !== null;
+  const controllers = controllersOf(machine);
+  const keptWith = (isApart: boolean): Kept => ({
+    bounds: canBound ? boundsOf(limits, user !== null) : [],
+    group: groupOf(limits, controllers),
+    limits: reportLimits(limits, {
+      ...{ canBound, hasUser: user !== null, controllers },
+      canLeaveGroup: user === null && !isApart,
+    }),
+  });
+  if (isolation === 'none') return bare(program, machine, keptWith(false));
+  const kept = keptWith(true);
+  const apart = inBubblewrap(program, machine, kept) ?? inNamespaces(program, machine, kept);
   if (apart) return apart;
   if (isolation === 'required') throw notIsolated(machine);
-  return bare(program, machine, bounds, report);
+  return bare(program, machine, keptWith(false));
 }
 
-type Start = (
-  program: Launch,
-  machine: Machine,
-  bounds: readonly string[],
-  limits: Execution['limits'],
-) => Launched;
+/** How limits are kept, whatever stands around the program. */
+interface Kept {
+  readonly bounds: readonly Bound[];
+  readonly group: GroupSettings | null;
+  readonly limits: Execution['limits'];
+}
+
+type Start = (program: Launch, machine: Machine, kept: Kept) => Launched;
 type MaybeStart = (...given: Parameters<Start>) => Launched | null;
 
 /** An empty root for a binary, and all files of the machine, to read only, for a command. */
-const inBubblewrap: MaybeStart = (program, { bubblewrap }, bounds, limits) => {
+const inBubblewrap: MaybeStart = (program, { bubblewrap }, { limits, ...kept }) => {
   if ('why' in bubblewrap) return null;
   const { file, args, folder, needsMachine, filter } = program;
   const inside = needsMachine ? { file, folder } : { file: JOB, folder: WORK };
-  const around = [...bounds, bubblewrap.use, ...bubblewrapWords(program, inside), '--'];
+  const around = [bubblewrap.use, ...bubblewrapWords(program, inside), '--'];
   return {
-    ...{ argv: words([...around, inside.file, ...args]), tree: treeOf(program), isWrapped: true },
+    ...{ argv: words([...around, inside.file, ...args]), ...kept, tree: treeOf(program), isWrapped: true },
     ...{ filter, folder: inside.folder, execution: { isolation: 'bubblewrap', limits } },
   };
 };
 
-const inNamespaces: MaybeStart = (program, { namespaces }, bounds, limits) => {
+const inNamespaces: MaybeStart = (program, { namespaces }, { limits, ...kept }) => {
   if ('why' in namespaces) return null;
   const { file, args, folder, needsMachine, hidden } = program;
   const { words: around, setpriv } = namespaces.use;
@@ -108,7 +123,8 @@ const inNamespaces: MaybeStart = (program, { namespaces }, bounds, limits) => {
   const given = [folder, needsMachine ? '' : file, setpriv, empty];
   return {
     ...{
-      argv: words([...bounds, ...around, ...given, inside, ...args]),
+      argv: words([...around, ...given, inside, ...args]),
+      ...kept,
       tree: treeOf(program),
       isWrapped: true,
     },
@@ -117,7 +133,7 @@ const inNamespaces: MaybeStart = (program, { namespaces }, bounds, limits) => {
 };
 
 /** With nothing around it but what is needed to end it as a whole. */
-const bare: Start = (program, machine, bounds, limits) => {
+const bare: Start = (program, machine, { limits, ...kept }) => {
   const { file, args, folder, user, isolation } = program;
   const { ownNamespace } = machine;
   const missing = isolation === 'none' ? [] : [whyNot(machine)];
@@ -127,7 +143,7 @@ const bare: Start = (program, machine, bounds, limits) => {
   const isWrapped = user === null && 'use' in ownNamespace;
   const init = isWrapped ? [...ownNamespace.use, '/bin/sh', '-c', '"$@"; exit $?', 'sh'] : [];
   return {
-    ...{ argv: words([...bounds, ...init, file, ...args]), isWrapped, filter: null, folder },
+    ...{ argv: words([...init, file, ...args]), ...kept, isWrapped, filter: null, folder },
     tree: isFree ? { kind: 'group' } : treeOf(program),
     execution: {
       isolation: 'none',
@@ -192,36 +208,75 @@ function bubblewrapWords(
 }
 
 /** Limits of each process, which the kernel keeps. */
-function boundWords(prlimit: string, limits: ExecLimits, hasUser: boolean): string[] {
+function boundsOf(limits: ExecLimits, hasUser: boolean): Bound[] {
   const { files, cpuTime, disk, processes } = limits;
-  const seconds = cpuTime === undefined ? null : Math.ceil(parseDuration(cpuTime)! / 1_000);
-  const bounds = [
-    ...(files === undefined ? [] : [`--nofile=${files}:${files}`]),
+  const seconds = cpuTime === undefined ? undefined : Math.ceil(parseDuration(cpuTime)! / 1_000);
+  const bound = (name: Bound['name'], soft: number | undefined, hard = soft): Bound[] =>
+    soft === undefined ? [] : [{ name, soft, hard: hard! }];
+  return [
+    ...bound('nofile', files),
     // A second after the signal that a program may catch, the kernel ends it.
-    ...(seconds === null ? [] : [`--cpu=${seconds}:${seconds + 1}`]),
-    ...(disk === undefined ? [] : [`--fsize=${disk}:${disk}`]),
-    ...(processes === undefined || !hasUser ? [] : [`--nproc=${processes}:${processes}`]),
+    ...bound('cpu', seconds, seconds && seconds + 1),
+    ...bound('fsize', disk),
+    ...(hasUser ? bound('nproc', processes) : []),
   ];
-  return bounds.length === 0 ? [] : [prlimit, ...bounds, '--'];
+}
+
+/** The processes around a program, which its control group counts, too. */
+const PROCESSES_AROUND = 4;
+/** The period over which a share of the processors is counted, in microseconds. */
+const CPU_PERIOD = 100_000;
+/** The kernel's least quota of a period. */
+const LEAST_QUOTA = 1_000;
+
+/** Only the launcher has programs enter a group before they are themselves. */
+function controllersOf({ launcher, groups }: Machine): ReadonlySet<Controller> {
+  return launcher !== null && 'use' in groups ? groups.use.controllers : new Set();
+}
+
+/** The limits that a control group keeps. */
+function groupOf(limits: ExecLimits, controllers: ReadonlySet<Controller>): GroupSettings | null {
+  const { memory, processes, cpus } = limits;
+  const quota = (share: number) => Math.max(LEAST_QUOTA, Math.round(share * CPU_PERIOD));
+  const settings = {
+    ...(memory !== undefined &&
+      controllers.has('memory') && {
+        'memory.max': String(memory),
+        'memory.swap.max': '0',
+        // All of them, instead of the one that the kernel likes least.
+        'memory.oom.group': '1',
+      }),
+    ...(processes !== undefined &&
+      controllers.has('pids') && { 'pids.max': String(processes + PROCESSES_AROUND) }),
+    ...(cpus !== undefined && controllers.has('cpu') && { 'cpu.max': `${quota(cpus)} ${CPU_PERIOD}` }),
+  };
+  return Object.keys(settings).length === 0 ? null : settings;
 }
 
 interface Means {
-  readonly hasPrlimit: boolean;
+  readonly canBound: boolean;
   readonly hasUser: boolean;
+  readonly controllers: ReadonlySet<Controller>;
+  /** Whether it could move into another group, as the worker's own user can. */
+  readonly canLeaveGroup: boolean;
 }
 
 /** What is done about each limit that was asked for. */
-function reportLimits(limits: ExecLimits, { hasPrlimit, hasUser }: Means): Execution['limits'] {
+function reportLimits(
+  limits: ExecLimits,
+  { canBound, hasUser, controllers, canLeaveGroup }: Means,
+): Execution['limits'] {
+  const inGroup = canLeaveGroup ? 'approximated' : 'enforced';
   const how: Record<keyof ExecLimits, LimitReport['how']> = {
     // The kernel counts the time of each process apart.
-    cpuTime: hasPrlimit ? 'approximated' : 'absent',
-    cpus: 'absent',
-    // Memory and disk are measured several times a second.
-    memory: 'approximated',
+    cpuTime: canBound ? 'approximated' : 'absent',
+    cpus: controllers.has('cpu') ? inGroup : 'absent',
+    // Without a control group, memory is measured several times a second, as the disk is.
+    memory: controllers.has('memory') ? inGroup : 'approximated',
     disk: 'approximated',
-    files: hasPrlimit ? 'enforced' : 'absent',
+    files: canBound ? 'enforced' : 'absent',
     // Counted per user: the processes of others would count, too.
-    processes: hasPrlimit && hasUser ? 'enforced' : 'absent',
+    processes: canBound && hasUser ? 'enforced' : controllers.has('pids') ? inGroup : 'absent',
     output: 'enforced',
   };
   const given = Object.entries(limits).filter(([, value]) => value !== undefined);

@@ -85,12 +85,14 @@ function firstChildOf(pid: number): number | null {
 /** The users of the attempts whose folders are left; nobody else has them. */
 function ownersOf(jobs: string, { first, count }: UserRange): Set<number> {
   const owners = new Set<number>();
-  for (const name of listOf(jobs)) {
-    try {
-      const { uid } = statSync(join(jobs, name));
-      if (uid >= first && uid < first + count) owners.add(uid);
-    } catch {
-      // It was removed.
+  for (const part of listOf(jobs)) {
+    for (const name of listOf(join(jobs, part))) {
+      try {
+        const { uid } = statSync(join(jobs, part, name));
+        if (uid >= first && uid < first + count) owners.add(uid);
+      } catch {
+        // It was removed.
+      }
     }
   }
   return owners;

@@ -3,6 +3,7 @@ import { accessSync, constants, readFileSync } from 'node:fs';
 import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import type { ControlGroups } from './control-groups.js';
 import { EMPTIED, NAMESPACE_FLAGS, NAMESPACE_SCRIPT } from './namespace-script.js';
 
 /** What this machine offers to keep programs apart and to end them, found out by trying. */
@@ -39,6 +40,10 @@ export interface Machine {
   readonly bubblewrap: Found<string>;
   /** The words that run the script for namespaces without bubblewrap, and where setpriv is. */
   readonly namespaces: Found<{ readonly words: readonly string[]; readonly setpriv: string }>;
+  /** The file of the launcher, if it can be run; it is written into the folder of the worker. */
+  readonly launcher: string | null;
+  /** The control groups of attempts, which are made when the worker has its folder. */
+  readonly groups: Found<ControlGroups>;
   /** Where prlimit is. */
   readonly prlimit: string | null;
   /** Where setpriv is, if programs can be kept from gaining privileges. */
@@ -57,7 +62,7 @@ export async function lookAtMachine(): Promise<Machine> {
       bubblewrap: none,
       namespaces: none,
     };
-    return { architecture, ...found, prlimit: null, setpriv: null };
+    return { architecture, ...found, launcher: null, groups: none, prlimit: null, setpriv: null };
   }
   const isRoot = process.getuid?.() === 0;
   const users: Found<UserRange> = isRoot ? await findUsers() : { why: 'the worker does not run as root' };
@@ -71,6 +76,8 @@ export async function lookAtMachine(): Promise<Machine> {
   ]);
   return {
     ...{ architecture, hostNamespace, ownNamespace, users, bubblewrap, namespaces },
+    launcher: null,
+    groups: { why: 'they were not looked for' },
     prlimit: find('prlimit'),
     setpriv: 'use' in setpriv ? setpriv.use[0]! : null,
   };
@@ -155,7 +162,11 @@ function isExecutable(path: string): boolean {
 }
 
 /** What a command says when it fails; null if it does not. */
-function failureOf(path: string, args: readonly string[], user: number | null): Promise<string | null> {
+export function failureOf(
+  path: string,
+  args: readonly string[],
+  user: number | null,
+): Promise<string | null> {
   return new Promise((resolve) => {
     const as = user === null ? {} : { uid: user, gid: user };
     let child: ChildProcess;

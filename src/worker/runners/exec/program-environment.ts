@@ -5,7 +5,7 @@ import type { Assignment, SecretsAnswer } from '../../../core/wire.js';
 import { Redaction } from '../http/redaction.js';
 import { PROGRAM_PATH } from './command-file.js';
 import { ExecError } from './exec-error.js';
-import { OUTPUT_FOLDER, PAYLOAD_FILE, TOKEN_FILE } from './job-folder.js';
+import { OUTPUT_FOLDER, PAYLOAD_FILE, TOKEN_FILE } from './host/job-folder.js';
 
 /** Shorter lines of a secret tell little, and would make much else unreadable. */
 const LEAST_LINE = 16;

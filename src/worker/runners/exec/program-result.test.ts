@@ -4,7 +4,14 @@ import { executionOf, resultOfProgram } from './program-result.js';
 
 const END: EndedMessage = {
   ...{ type: 'ended', id: 'a', exitCode: 0, signal: null, by: null, hadLeftovers: false, isWhole: true },
-  ...{ stdout: '', stdoutBytes: 0, stdoutTail: '', stderrTail: '', isCut: false },
+  ...{
+    stdout: '',
+    stdoutBytes: 0,
+    stdoutTail: '',
+    stderrTail: '',
+    isTailCut: { stdout: false, stderr: false },
+  },
+  ...{ isCut: false, hasFolder: false },
 };
 
 function errorOf(change: Partial<EndedMessage>) {

@@ -5,13 +5,22 @@ import { dirname, join, resolve } from 'node:path';
 import { messageOf, PunctualError } from '../../../core/errors.js';
 import { type FolderHolder, lockFolder } from '../../../host/folder-lock.js';
 import { endLeftovers } from './leftovers.js';
-import type { UserRange } from './machine.js';
+import { failureOf, type UserRange } from './machine.js';
 import { removeFolder } from './remove-folder.js';
 
 /** Where a worker keeps the folders of its programs and the binaries that it has downloaded. One worker at a time holds it. */
 
 /** How the paths of temporary ones begin. */
 const TEMPORARY = join(tmpdir(), 'punctual-exec-');
+
+/**
+ * Folders are made and removed by several processes at once, and the kernel lets only one at a time change a folder: where a disk
+ * has to be waited for, all others would wait, too.
+ */
+const PARTS = 16;
+
+/** How often a program is tried that has just been written. */
+const MOST_TRIES = 5;
 
 class FolderInUse extends Error {
   constructor({ pid }: FolderHolder) {
@@ -25,6 +34,7 @@ export class WorkFolder {
   readonly #unlock: () => void;
   /** Whether nobody will look for it again. */
   readonly #isTemporary: boolean;
+  #nextPart = 0;
 
   private constructor(path: string, unlock: () => void, isTemporary: boolean) {
     this.path = path;
@@ -65,12 +75,28 @@ export class WorkFolder {
       // What cannot be removed must not keep the worker from its work.
       await removeFolder(join(folder.jobs, name)).catch(() => undefined);
     }
+    for (let part = 0; part < PARTS; part++) {
+      const each = join(folder.jobs, String(part));
+      await mkdir(each, { recursive: true, mode });
+      await chmod(each, mode);
+    }
     return folder;
   }
 
-  /** The folders of programs. */
+  /** Tells the workers of a machine apart, in few characters. */
+  get name(): string {
+    return nameOf(this.path);
+  }
+
+  /** The folders of programs, in several parts. */
   get jobs(): string {
     return join(this.path, 'jobs');
+  }
+
+  /** Where the folder of a program is to be made. */
+  pathOfJob(name: string): string {
+    this.#nextPart = (this.#nextPart + 1) % PARTS;
+    return join(this.jobs, String(this.#nextPart), name);
   }
 
   /** Downloaded binaries. */
@@ -84,6 +110,21 @@ export class WorkFolder {
     const path = join(this.path, name);
     await writeFile(path, bytes, { mode: 0o600 });
     return path;
+  }
+
+  /** Writes a program; answers with its path, or null if there is nothing to write or it cannot be run here. */
+  async keepProgram(name: string, bytes: Buffer | null): Promise<string | null> {
+    // What an earlier worker has left may still run, and then it cannot be written to.
+    await rm(join(this.path, name), { force: true });
+    const path = await this.keep(name, bytes);
+    if (path === null) return null;
+    await chmod(path, 0o700);
+    for (let tries = 1; ; tries++) {
+      const failure = await failureOf(path, [], null);
+      if (failure === null) return path;
+      // Another thread of this process starts something, which has the file open for writing until it is another program.
+      if (!failure.includes('ETXTBSY') || tries === MOST_TRIES) return null;
+    }
   }
 
   /** Releases it. */

@@ -1,6 +1,9 @@
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
+import { LauncherStarter } from './launcher.js';
 import type { FromHost, ToHost } from './messages.js';
 import { Program } from './program.js';
+import { SpawnStarter } from './spawn-starter.js';
+import type { Starter } from './starter.js';
 
 /**
  * The exec host of a worker: a small process that alone starts programs, watches them and ends them. It is in a PID namespace
@@ -25,6 +28,7 @@ let isLeaving = false;
 
 const workerStat = openState();
 closeInherited();
+const starter = starterOf(process.argv[2]);
 process.stdin.setEncoding('utf8').on('data', listener());
 process.stdin.on('end', () => void leave());
 process.stdin.on('error', () => void leave());
@@ -33,6 +37,14 @@ process.stdout.on('error', () => void leave());
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => undefined);
 if (workerStat !== null) lookLater(workerStat);
 tell({ type: 'ready', namespace: namespace(), pid: process.pid });
+
+/** By the launcher whose file the worker gives, if there is one. Without one, what it ran could not be waited for. */
+function starterOf(launcher: string | undefined): Starter {
+  const { arch } = process;
+  const isKnown = arch === 'x64' || arch === 'arm64';
+  if (launcher === undefined || !isKnown) return new SpawnStarter();
+  return new LauncherStarter(launcher, arch, () => void leave());
+}
 
 /** Opened anew, because Node's own descriptors are closed in programs, and the one that was given is not. */
 function openState(): number | null {
@@ -84,7 +96,7 @@ function hear(message: ToHost): void {
     return;
   }
   const { id } = message;
-  const program = new Program(message, tell, () => programs.delete(id));
+  const program = new Program(message, starter, tell, () => programs.delete(id));
   programs.set(id, program);
   leaseMs = programs.size === 1 ? message.leaseMs : Math.min(leaseMs, message.leaseMs);
   program.start();

@@ -1,3 +1,6 @@
+import type { GroupParts } from './control-group.js';
+import type { FolderParts } from './job-folder.js';
+
 /**
  * What a worker and its exec host say to each other: one JSON document per line, on the host's stdin and stdout. Types only, so
  * that neither side loads what the other needs.
@@ -12,6 +15,13 @@ export type Tree =
   /** They are in the process group of the first one, unless they have left it. */
   | { readonly kind: 'group' };
 
+/** A limit of each process, which the kernel keeps. */
+export interface Bound {
+  readonly name: 'nofile' | 'cpu' | 'fsize' | 'nproc';
+  readonly soft: number;
+  readonly hard: number;
+}
+
 /** One program to run. */
 export interface StartRequest {
   readonly type: 'start';
@@ -19,12 +29,16 @@ export interface StartRequest {
   /** What is started, with everything around the program: the first word is a path. */
   readonly argv: readonly [string, ...string[]];
   readonly env: Readonly<Record<string, string>>;
-  readonly cwd: string;
-  /** The file that the program reads as its stdin. */
-  readonly stdin: string;
+  /** The folder that is made for it, in which it begins; it reads the payload as its stdin. */
+  readonly folder: FolderParts;
   /** The file that whatever stands around the program reads as its descriptor 3; null for none. */
   readonly filter: string | null;
   readonly tree: Tree;
+  readonly bounds: readonly Bound[];
+  /** The tool that sets them where there is no launcher; null if there is none. */
+  readonly prlimit: string | null;
+  /** The control group that is made for it, which needs a launcher; null for none. */
+  readonly group: GroupParts | null;
   /** Whether something stands around the program that must not get the TERM: its first child is signalled instead. */
   readonly isWrapped: boolean;
   /** Milliseconds after which the host ends the program by itself, if its worker does not. */
@@ -34,6 +48,8 @@ export interface StartRequest {
   readonly resultBytes: number;
   /** The most bytes of both streams that are passed on as lines. */
   readonly outputBytes: number;
+  /** The bytes of both streams that are kept from their ends, for people. */
+  readonly tailBytes: number;
   /** Bytes of memory, of all processes together, above which the program is ended; null for no bound. */
   readonly memory: number | null;
   /** Bytes in the folder above which the program is ended; null for no bound. */
@@ -67,8 +83,12 @@ export interface EndedMessage {
   readonly stdoutBytes: number;
   readonly stdoutTail: string;
   readonly stderrTail: string;
+  /** Whether these are only the ends. */
+  readonly isTailCut: { readonly stdout: boolean; readonly stderr: boolean };
   /** Whether lines were left out. */
   readonly isCut: boolean;
+  /** Whether something is left in its folder. */
+  readonly hasFolder: boolean;
 }
 
 export type FromHost =
@@ -80,6 +100,8 @@ export type FromHost =
       readonly id: string;
       readonly stream: 'stdout' | 'stderr';
       readonly lines: readonly string[];
+      /** The indices of those that are no whole lines: the next one of the stream belongs to them. */
+      readonly continues: readonly number[];
     }
   /** It could not be started. */
   | { readonly type: 'failed'; readonly id: string; readonly code: string; readonly message: string }

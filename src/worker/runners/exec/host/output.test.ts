@@ -7,8 +7,13 @@ import { OutputStream } from './output.js';
 function stream({ headBytes = 100, tailBytes = 10, bytes = 1_000 } = {}) {
   const lines: string[] = [];
   const budget = { bytes, isCut: false };
-  const output = new OutputStream({ headBytes, tailBytes, budget, onLines: (more) => lines.push(...more) });
-  return { output, lines, budget };
+  const open: string[] = [];
+  const onLines = (more: readonly string[], continues: readonly number[]) => {
+    open.push(...continues.map((index) => more[index]!));
+    lines.push(...more);
+  };
+  const output = new OutputStream({ headBytes, tailBytes, budget, onLines });
+  return { output, lines, open, budget };
 }
 
 /** The bytes in pieces of these lengths. */
@@ -60,9 +65,14 @@ describe('what is kept of a stream', () => {
   });
 
   it('has long lines in parts', () => {
-    const { output, lines } = stream({ bytes: 100_000 });
+    const { output, lines, open } = stream({ bytes: 100_000 });
     output.add(Buffer.from(`${'x'.repeat(20_000)}\nnext\n`));
     expect(lines.map((line) => line.length)).toEqual([8_192, 8_192, 3_616, 4]);
+    expect(open.map((line) => line.length)).toEqual([8_192, 8_192]);
+    // One whose end has not come goes on, whatever its length.
+    output.add(Buffer.from('y'.repeat(9_000)));
+    expect(open.slice(2).map((line) => line.length)).toEqual([8_192, 808]);
+    expect(output.isTailCut).toBe(true);
   });
 
   it('takes little more memory than its bytes, also if they come one by one', () => {

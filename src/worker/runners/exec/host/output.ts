@@ -16,7 +16,14 @@ interface StreamOptions {
   /** The most bytes that are kept from the end. */
   readonly tailBytes: number;
   readonly budget: LineBudget;
-  readonly onLines: (lines: readonly string[]) => void;
+  /** `continues` holds the indices of those that are no whole lines: what comes next belongs to them. */
+  readonly onLines: (lines: readonly string[], continues: readonly number[]) => void;
+}
+
+/** A line, or a part of one that is too long to be passed on as one. */
+interface Part {
+  readonly text: string;
+  readonly continues: boolean;
 }
 
 /**
@@ -82,13 +89,18 @@ export class OutputStream {
     }
   }
 
+  /** Whether more has come than its last bytes. */
+  get isTailCut(): boolean {
+    return this.#bytes > this.#options.tailBytes;
+  }
+
   /** Its last bytes as text; what is no UTF-8 becomes U+FFFD. */
   get tail(): string {
     const { tailBytes } = this.#options;
     const kept = Buffer.concat(this.#tail);
     const text = kept.subarray(Math.max(0, kept.length - tailBytes)).toString('utf8');
     // The first character may have lost its beginning.
-    return this.#bytes > tailBytes ? text.replace(/^\uFFFD{1,3}/, '') : text;
+    return this.isTailCut ? text.replace(/^\uFFFD{1,3}/, '') : text;
   }
 
   add(piece: Buffer): void {
@@ -100,7 +112,7 @@ export class OutputStream {
 
   /** Passes on the last line, if it has no end. */
   end(): void {
-    if (this.#rest.length > 0) this.#pass(this.#takeRest());
+    if (this.#rest.length > 0) this.#pass(this.#takeRest(false));
   }
 
   #keepHead(piece: Buffer): void {
@@ -127,38 +139,43 @@ export class OutputStream {
       this.#options.budget.isCut = true;
       return;
     }
-    const lines: string[] = [];
+    const lines: Part[] = [];
     let from = 0;
     for (let at = piece.indexOf(NEW_LINE); at >= 0; at = piece.indexOf(NEW_LINE, from)) {
       this.#rest.add(piece.subarray(from, at));
-      for (const line of this.#takeRest()) lines.push(line);
+      for (const line of this.#takeRest(false)) lines.push(line);
       from = at + 1;
     }
     this.#rest.add(piece.subarray(from));
-    if (this.#rest.length >= LONGEST_LINE) for (const line of this.#takeRest()) lines.push(line);
+    if (this.#rest.length >= LONGEST_LINE) for (const line of this.#takeRest(true)) lines.push(line);
     if (lines.length > 0) this.#pass(lines);
   }
 
   /** The line that has come so far; one that is longer than a line may be becomes several. */
-  #takeRest(): string[] {
+  #takeRest(continues: boolean): Part[] {
     const text = this.#rest.bytes.toString('utf8').replace(/\r$/, '');
     this.#rest.clear();
     const parts = Math.max(1, Math.ceil(text.length / LONGEST_LINE));
-    return Array.from({ length: parts }, (_, i) => text.slice(i * LONGEST_LINE, (i + 1) * LONGEST_LINE));
+    return Array.from({ length: parts }, (_, i) => ({
+      text: text.slice(i * LONGEST_LINE, (i + 1) * LONGEST_LINE),
+      continues: continues || i < parts - 1,
+    }));
   }
 
-  #pass(lines: readonly string[]): void {
+  #pass(parts: readonly Part[]): void {
     const { budget, onLines } = this.#options;
     const passed: string[] = [];
-    for (const line of lines) {
+    const open: number[] = [];
+    for (const { text, continues } of parts) {
       if (budget.bytes <= 0) {
         budget.isCut = true;
         break;
       }
       // An empty line costs, too: there may be millions of them.
-      budget.bytes -= line.length + 16;
-      passed.push(line);
+      budget.bytes -= text.length + 16;
+      if (continues) open.push(passed.length);
+      passed.push(text);
     }
-    if (passed.length > 0) onLines(passed);
+    if (passed.length > 0) onLines(passed, open);
   }
 }

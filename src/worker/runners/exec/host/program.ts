@@ -1,12 +1,11 @@
-import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
-import { closeSync, openSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { endGroup, makeGroup, oomKillsIn } from './control-group.js';
 import type { EndedBy, FromHost, StartRequest } from './messages.js';
 import { type LineBudget, OutputStream } from './output.js';
 import { endTree, processesOf, terminate } from './process-tree.js';
+import type { StartedProcess, Starter } from './starter.js';
 import { diskBytes, memoryBytes } from './usage.js';
 
-/** The bytes of both streams that are kept from their ends, for people. */
-const TAIL_BYTES = 4 * 1024;
 /** How long pipes stay open after everything that could write to them was ended. */
 const CLOSE_PATIENCE_MS = 1_000;
 /** How often memory and disk of a program are measured that has a bound for them. */
@@ -15,66 +14,79 @@ const WATCH_MS = 200;
 /** One program: started, watched, ended with everything that it started. */
 export class Program {
   readonly #request: StartRequest;
+  readonly #starter: Starter;
   readonly #tell: (message: FromHost) => void;
   readonly #gone: () => void;
   readonly #stdout: OutputStream;
   readonly #stderr: OutputStream;
   readonly #budget: LineBudget;
-  #child: ChildProcess | null = null;
+  #process: StartedProcess | null = null;
+  /** A stop that came before it was known to have started. */
+  #earlyStop: { readonly by: EndedBy; readonly graceMs: number } | null = null;
+  /** Called when it has started, or has failed to. */
+  #onStarted: () => void = () => undefined;
   #by: EndedBy | null = null;
   #deadline: NodeJS.Timeout | undefined;
   #watching: NodeJS.Timeout | undefined;
   #isEnding = false;
 
   /** `gone` is called when nothing is left of it. */
-  constructor(request: StartRequest, tell: (message: FromHost) => void, gone: () => void) {
+  constructor(request: StartRequest, starter: Starter, tell: (message: FromHost) => void, gone: () => void) {
     this.#request = request;
+    this.#starter = starter;
     this.#tell = tell;
     this.#gone = gone;
-    const { id, outputBytes, resultBytes } = request;
+    const { id, outputBytes, resultBytes, tailBytes } = request;
     this.#budget = { bytes: outputBytes, isCut: false };
     const stream = (name: 'stdout' | 'stderr', headBytes: number) =>
       new OutputStream({
-        ...{ headBytes, tailBytes: TAIL_BYTES, budget: this.#budget },
-        onLines: (lines) => tell({ type: 'lines', id, stream: name, lines }),
+        ...{ headBytes, tailBytes, budget: this.#budget },
+        onLines: (lines, continues) => tell({ type: 'lines', id, stream: name, lines, continues }),
       });
     this.#stdout = stream('stdout', resultBytes);
     this.#stderr = stream('stderr', 0);
   }
 
   start(): void {
-    const { id, argv, env, cwd, tree, timeoutMs, graceMs, stdin, filter } = this.#request;
-    const [file, ...args] = argv;
-    const open: number[] = [];
+    const { group } = this.#request;
     try {
-      for (const path of [stdin, ...(filter === null ? [] : [filter])]) open.push(openSync(path, 'r'));
-      const user = tree.kind === 'user' ? { uid: tree.uid, gid: tree.uid } : {};
-      // A session of its own: signals from terminals do not reach it, and its group can be signalled as a whole.
-      const stdio: StdioOptions = [open[0]!, 'pipe', 'pipe', ...open.slice(1)];
-      this.#child = spawn(file, args, { cwd, env, detached: true, stdio, ...user });
+      if (group !== null) makeGroup(group);
     } catch (thrown) {
-      this.#failed(thrown as NodeJS.ErrnoException);
+      const { code = 'UNKNOWN', message } = thrown as NodeJS.ErrnoException;
+      void this.#failed(code, `its control group cannot be made: ${message}`);
       return;
-    } finally {
-      for (const descriptor of open) closeSync(descriptor);
     }
-    const child = this.#child;
-    child.on('error', (error) => this.#failed(error));
-    if (child.pid === undefined) return;
+    this.#starter.start(this.#request, {
+      onStarted: (process) => this.#started(process),
+      onFailed: (code, message) => void this.#failed(code, message),
+      onExited: (exitCode, signal) => void this.#exited(exitCode, signal),
+    });
+  }
+
+  #started(process: StartedProcess): void {
+    const { id, timeoutMs, graceMs } = this.#request;
+    const { pid, stdout, stderr } = process;
+    this.#process = process;
+    this.#onStarted();
     // Read for as long as anything comes: a pause would hang the program, and an end would kill it.
-    child.stdout!.on('data', (piece: Buffer) => this.#stdout.add(piece));
-    child.stderr!.on('data', (piece: Buffer) => this.#stderr.add(piece));
-    for (const stream of [child.stdout!, child.stderr!]) stream.on('error', () => undefined);
-    child.on('exit', (code, signal) => void this.#exited(child, code, signal));
-    this.#tell({ type: 'started', id, pid: child.pid });
-    this.#deadline = setTimeout(() => this.stop('timeout', graceMs), timeoutMs);
+    stdout.on('data', (piece: Buffer) => this.#stdout.add(piece));
+    stderr.on('data', (piece: Buffer) => this.#stderr.add(piece));
+    for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
+    this.#tell({ type: 'started', id, pid });
+    const early = this.#earlyStop;
+    if (early) this.stop(early.by, early.graceMs);
+    else this.#deadline = setTimeout(() => this.stop('timeout', graceMs), timeoutMs);
     this.#watchLater();
   }
 
   /** Asks it to end, and ends it after the grace. Only the first call has an effect, unless a later one gives less time. */
   stop(by: EndedBy, graceMs: number): void {
-    const pid = this.#child?.pid;
-    if (pid === undefined || this.#isEnding) return;
+    if (this.#isEnding) return;
+    const pid = this.#process?.pid;
+    if (pid === undefined) {
+      this.#earlyStop = { by: this.#earlyStop?.by ?? by, graceMs };
+      return;
+    }
     const { tree, isWrapped } = this.#request;
     if (this.#by === null && graceMs > 0) terminate(tree, pid, isWrapped);
     this.#by ??= by;
@@ -84,17 +96,25 @@ export class Program {
 
   /** Ends it without telling anybody. */
   async endNow(): Promise<void> {
-    const pid = this.#child?.pid;
-    if (pid !== undefined) await endTree(this.#request.tree, pid);
+    if (this.#process === null) {
+      this.stop('stop', 0);
+      await new Promise<void>((resolve) => {
+        this.#onStarted = resolve;
+      });
+    }
+    if (this.#process !== null) await endTree(this.#request.tree, this.#process.pid);
   }
 
-  async #exited(child: ChildProcess, exitCode: number | null, signal: NodeJS.Signals | null): Promise<void> {
+  async #exited(exitCode: number | null, signal: string | null): Promise<void> {
     this.#isEnding = true;
     clearTimeout(this.#deadline);
     clearTimeout(this.#watching);
-    const { id, tree } = this.#request;
-    const { hadProcesses, isWhole } = await endTree(tree, child.pid!);
-    await closed(child);
+    const { id, tree, group } = this.#request;
+    const { pid, stdout, stderr } = this.#process!;
+    if (group !== null && oomKillsIn(group.path) > 0) this.#by ??= 'memory';
+    const { hadProcesses, isWhole } = await endTree(tree, pid);
+    if (group !== null) await endGroup(group.path);
+    const [isRemoved] = await Promise.all([this.#process!.removeFolder(), closed([stdout, stderr])]);
     this.#stdout.end();
     this.#stderr.end();
     this.#tell({
@@ -103,14 +123,18 @@ export class Program {
       stdoutBytes: this.#stdout.bytes,
       stdoutTail: this.#stdout.tail,
       stderrTail: this.#stderr.tail,
+      isTailCut: { stdout: this.#stdout.isTailCut, stderr: this.#stderr.isTailCut },
       isCut: this.#budget.isCut,
+      hasFolder: !isRemoved,
     });
     this.#gone();
   }
 
-  #failed({ code = 'UNKNOWN', message }: NodeJS.ErrnoException): void {
-    if (this.#isEnding) return;
+  async #failed(code: string, message: string): Promise<void> {
+    const { group } = this.#request;
     this.#isEnding = true;
+    if (group !== null) await endGroup(group.path);
+    this.#onStarted();
     this.#tell({ type: 'failed', id: this.#request.id, code, message });
     this.#gone();
   }
@@ -125,25 +149,30 @@ export class Program {
   }
 
   #watch(): void {
-    const { memory, disk, cwd, tree } = this.#request;
-    const pid = this.#child!.pid!;
+    const { memory, disk, folder, tree } = this.#request;
+    const pid = this.#process!.pid;
     if (memory !== null && memoryBytes(processesOf(tree, pid)) > memory) this.stop('memory', 0);
-    else if (disk !== null && diskBytes(cwd, disk) > disk) this.stop('disk', 0);
+    else if (disk !== null && diskBytes(folder.path, disk) > disk) this.stop('disk', 0);
   }
 }
 
-/** Resolves when its pipes are closed; a process that was not found may hold them for ever. */
-async function closed(child: ChildProcess): Promise<void> {
-  const pipes = [child.stdout!, child.stderr!];
-  if (pipes.every((pipe) => pipe.closed)) return;
+/** Resolves when pipes are closed; a process that was not found may hold them for ever. */
+async function closed(pipes: readonly Readable[]): Promise<void> {
+  const open = pipes.filter((pipe) => !pipe.closed);
+  if (open.length === 0) return;
   await new Promise<void>((resolve) => {
     const timer = setTimeout(() => {
-      for (const pipe of pipes) pipe.destroy();
+      for (const pipe of open) pipe.destroy();
       resolve();
     }, CLOSE_PATIENCE_MS);
-    child.once('close', () => {
-      clearTimeout(timer);
-      resolve();
-    });
+    let left = open.length;
+    for (const pipe of open) {
+      pipe.once('close', () => {
+        left -= 1;
+        if (left > 0) return;
+        clearTimeout(timer);
+        resolve();
+      });
+    }
   });
 }
