@@ -39,6 +39,11 @@ const REFUSED_PREFIXES: readonly string[] = ['proxy-', 'punctual-', 'webhook-'];
 export const REFUSED_HEADER = `^(${REFUSED_HEADERS.join('|')}|(${REFUSED_PREFIXES.join('|')}).*)$`;
 const REFUSED = new RegExp(REFUSED_HEADER);
 
+/** Whether a target may not set the header, because the call does, or the connection. */
+export function isRefusedHeader(name: string): boolean {
+  return REFUSED.test(name.toLowerCase());
+}
+
 /** Completes "/target/headers/x …". */
 export const REFUSED_HEADER_RULE = 'is a header that the call itself sets';
 
@@ -67,7 +72,7 @@ export function mistakesOf(target: HttpTarget): FieldError[] {
   }
   for (const [name, value] of Object.entries(target.headers ?? {})) {
     const pointer = `/headers${pointerStep(name)}`;
-    if (REFUSED.test(name.toLowerCase())) wrong(pointer, REFUSED_HEADER_RULE);
+    if (isRefusedHeader(name)) wrong(pointer, REFUSED_HEADER_RULE);
     const text = typeof value === 'string' ? value : (value.prefix ?? '');
     if (!IN_ONE_BYTE.test(text)) wrong(pointer, 'must hold only characters of ISO 8859-1');
   }

@@ -77,8 +77,8 @@ export class HttpRunner implements Runner {
   }
 
   async close(): Promise<void> {
+    // The deadlines go on: what still waits for its turn ends by them.
     this.#opened?.connections.close();
-    this.#opened?.deadlines.clear();
   }
 
   run(assignment: Assignment, context: JobContext, stop: Stop = stopOf(context.signal)): Promise<unknown> {

@@ -57,3 +57,16 @@ it('refuses a header that could begin another one', () => {
   const target: HttpTarget = { type: 'http', url: URLS[0], headers: { 'x-a': 'a\r\nhost: b' } };
   expect(() => new CallPlans(undefined).of(target)).toThrow(/x-a cannot be sent/);
 });
+
+it('keeps none that is large', () => {
+  const plans = new CallPlans(undefined);
+  const large: HttpTarget = { type: 'http', url: URLS[0], headers: { 'x-a': 'a'.repeat(4_096) } };
+  expect(plans.of(large)).not.toBe(plans.of(large));
+});
+
+it('refuses headers that the call itself sets, should one ever get here', () => {
+  for (const name of ['punctual-token', 'Traceparent', 'webhook-signature', 'host']) {
+    const target: HttpTarget = { type: 'http', url: URLS[0], headers: { [name]: 'forged' } };
+    expect(() => new CallPlans(undefined).of(target)).toThrow(/that the call itself sets/);
+  }
+});

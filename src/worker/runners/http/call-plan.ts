@@ -1,11 +1,17 @@
 import { parseDuration } from '../../../core/duration.js';
-import { DEFAULT_CALL_TIMEOUT_MS, isWithoutBody } from '../../../core/http-target.js';
+import {
+  DEFAULT_CALL_TIMEOUT_MS,
+  isRefusedHeader,
+  isWithoutBody,
+  REFUSED_HEADER_RULE,
+} from '../../../core/http-target.js';
 import type { HttpTarget, SecretReference } from '../../../core/job.js';
 import { VERSION } from '../../../core/version.js';
 import { refused } from './call-error.js';
 
-/** The most plans that are kept. */
+/** The most plans that are kept, and the most characters of the address and the headers of each. */
 const MOST_PLANS = 1_000;
+const MOST_CHARACTERS = 4_096;
 /** A header may hold no control characters, and only characters of one byte. */
 const HEADER_VALUE = /^[\t\u0020-\u007e\u0080-\u00ff]*$/;
 
@@ -64,6 +70,7 @@ export class CallPlans {
     const isSame = kept?.method === method && kept?.timeout === timeout && kept?.headers === headers;
     if (kept && isSame) return kept.plan;
     const plan = planOf(target, this.publicUrl);
+    if (url.length + (headers?.length ?? 0) > MOST_CHARACTERS) return plan;
     if (this.#kept.size >= MOST_PLANS) this.#kept.clear();
     this.#kept.set(url, { method, timeout, headers, plan });
     return plan;
@@ -82,6 +89,7 @@ function planOf(target: HttpTarget, publicUrl: string | undefined): CallPlan {
   const all = new Map<string, string | SecretReference>();
   all.set('user-agent', `punctual/${VERSION}`).set('accept', '*/*');
   for (const [name, value] of Object.entries(target.headers ?? {})) {
+    if (isRefusedHeader(name)) throw refused('INVALID_CALL', `The header ${name} ${REFUSED_HEADER_RULE}.`);
     if (typeof value === 'string') checkHeader(name.toLowerCase(), value);
     all.set(name.toLowerCase(), value);
   }

@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { HttpReceiver } from '../../../../test/http-receiver.js';
 import { Deadlines } from '../../deadlines.js';
@@ -73,6 +75,11 @@ it('within its time, a connection is used again and no name is asked for', async
 /** Keeps the places that it is given. */
 class Guest extends Visitor<OriginClient> {
   readonly places: Place<OriginClient>[] = [];
+  readonly reasons: unknown[] = [];
+
+  giveUp(reason: unknown): void {
+    this.reasons.push(reason);
+  }
 
   onTurn(place: Place<OriginClient>): void {
     this.places.push(place);
@@ -126,4 +133,34 @@ it('calls that wait get their turns in the order of arrival, and those that no l
     [1, 0, 1, 0],
     [1, 0, 1, 0],
   ]);
+});
+
+it('a place that cannot be opened is told, and is not lost', () => {
+  let isBroken = true;
+  const open = () => {
+    if (isBroken) throw new Error('no client');
+    return { destroyed: false, end: () => undefined };
+  };
+  const clients = new OriginClients<OriginClient>({ open, most: 1, ttlMs: 60_000, now: () => 0 });
+  const [refused, next] = [new Guest(), new Guest()];
+  clients.enter('http://one.example', refused);
+  expect(refused.reasons).toMatchObject([{ message: 'no client' }]);
+  isBroken = false;
+  clients.enter('http://one.example', next);
+  expect(next.places).toHaveLength(1);
+  clients.close();
+});
+
+it('a call that has waited for its turn is sent in its own context, where tracers look', async () => {
+  const calls = 300;
+  const receiver = await HttpReceiver.start();
+  const { call } = openConnections(60_000);
+  const current = new AsyncLocalStorage<number>();
+  const seen: (number | undefined)[] = [];
+  const see = () => void seen.push(current.getStore());
+  subscribe('undici:request:create', see);
+  onTestFinished(() => void unsubscribe('undici:request:create', see));
+  const { port } = new URL(receiver.url);
+  await Promise.all(Array.from({ length: calls }, (_, n) => current.run(n, () => call(port))));
+  expect(seen.sort((a, b) => a! - b!)).toEqual(Array.from({ length: calls }, (_, n) => n));
 });

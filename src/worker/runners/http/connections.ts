@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { Client, type Dispatcher } from 'undici';
 import { monotonic } from '../../worker-clock.js';
 import { type AnswerListener, AnswerReader, type CallAnswer } from './answer-reader.js';
@@ -83,6 +84,8 @@ class Exchange extends Visitor<CallClient> implements AnswerListener {
   /** Set if the call has a client of its own. */
   #own: CallClient | null = null;
   #reader: AnswerReader | null = null;
+  /** Set if it waits: what listens to requests, such as a tracer, must find it in its own context, and not in another call's. */
+  #context: AsyncResource | null = null;
 
   constructor(
     private readonly sending: Sending,
@@ -94,7 +97,16 @@ class Exchange extends Visitor<CallClient> implements AnswerListener {
     super();
   }
 
+  override onWait(): void {
+    this.#context = new AsyncResource('punctual call', { requireManualDestroy: true });
+  }
+
   onTurn(place: Place<CallClient>): void {
+    if (this.#context) this.#context.runInAsyncScope(() => this.#send(place));
+    else this.#send(place);
+  }
+
+  #send(place: Place<CallClient>): void {
     this.#place = place;
     const { deadline, isFresh, origin } = this.sending;
     try {

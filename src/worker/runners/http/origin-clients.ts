@@ -32,8 +32,14 @@ export interface Place<C> {
 
 /** A call that wants a place. */
 export abstract class Visitor<C> extends InLine<Visitor<C>> {
+  /** Called if it has to wait: its turn then comes from within the end of another call. */
+  onWait(): void {}
+
   /** Called once, with a place that must be given back. It must not throw. */
   abstract onTurn(place: Place<C>): void;
+
+  /** Called in place of the turn, if there can be none. */
+  abstract giveUp(reason: unknown): void;
 }
 
 /** What is known of an origin while it is called. */
@@ -64,11 +70,13 @@ export class OriginClients<C extends OriginClient> {
   /** Gives the visitor a place among the calls to an origin, now or when it is its turn. */
   enter(name: string, visitor: Visitor<C>): void {
     const origin = this.#find(name);
-    if (origin.inside >= this.#options.most) origin.waiting.join(visitor);
-    else {
+    if (origin.inside < this.#options.most) {
       origin.inside += 1;
-      visitor.onTurn(this.#placeAt(origin));
+      this.#giveTurn(origin, visitor);
+      return;
     }
+    visitor.onWait();
+    origin.waiting.join(visitor);
   }
 
   /** Lets a visitor go that waits no longer. */
@@ -85,7 +93,19 @@ export class OriginClients<C extends OriginClient> {
     const next = origin.waiting.next();
     if (!next) origin.inside -= 1;
     // Not from within the end of another call, which its client has not done with yet.
-    else void SOON.then(() => next.onTurn(this.#placeAt(origin)));
+    else void SOON.then(() => this.#giveTurn(origin, next));
+  }
+
+  #giveTurn(origin: Origin<C>, visitor: Visitor<C>): void {
+    let place: Place<C>;
+    try {
+      place = this.#placeAt(origin);
+    } catch (error) {
+      origin.inside -= 1;
+      visitor.giveUp(error);
+      return;
+    }
+    visitor.onTurn(place);
   }
 
   /** Ends what is under way, too. */
