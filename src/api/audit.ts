@@ -1,8 +1,7 @@
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { type AuditAction, type AuditChainsView, auditLine } from '../core/audit.js';
-import { invalid } from '../core/errors.js';
 import { AuditChains, AuditPage, AuditQuery } from '../core/schemas/audit.js';
-import { isUuid, LAST_UUID } from '../core/uuid.js';
+import { LAST_UUID } from '../core/uuid.js';
 import {
   type AuditFilter,
   type AuditRow,
@@ -15,7 +14,7 @@ import type { Queryable } from '../store/database.js';
 import type { Portion } from '../store/portion.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
-import { momentOf } from './id-range.js';
+import { momentOf, mustBeCursor, wrongCursor } from './id-range.js';
 import { type PageText, writePage } from './page-text.js';
 import { forbidden, limitsOf } from './restrictions.js';
 import { type AnswerStream, type Route, route } from './route.js';
@@ -99,7 +98,7 @@ function pageOfNewest(
   after: string | undefined,
   limit: number,
 ): Promise<PageText> {
-  if (after !== undefined && !isUuid(after)) throw wrongCursor();
+  mustBeCursor(after);
   return writePage<AuditRow>(limit, {
     portion: PORTION,
     read: (last, size) =>
@@ -157,8 +156,4 @@ function readEntries<T>(
   work: (db: Queryable) => Promise<T>,
 ): Promise<T> {
   return tenant === null ? work(pool) : reads.read(tenant, work);
-}
-
-function wrongCursor(): Error {
-  return invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
 }

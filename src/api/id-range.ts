@@ -15,9 +15,7 @@ export function idRange(
   after: string | undefined,
   now: number,
 ): IdRange {
-  if (after !== undefined && !isUuid(after)) {
-    throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
-  }
+  mustBeCursor(after);
   const end = until === undefined ? undefined : firstUuidAt(momentOf(until, now));
   const below = end === undefined || (after !== undefined && after < end) ? after : end;
   return {
@@ -29,4 +27,14 @@ export function idRange(
 /** A moment in milliseconds; a duration is so long ago. */
 export function momentOf(text: string, now: number): number {
   return parseMoment(text) ?? now - parseDuration(text)!;
+}
+
+/** The error for a cursor that no page has named. */
+export function wrongCursor(): Error {
+  return invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+}
+
+/** Throws unless the cursor, if there is one, is an id, as it is for lists in the order of ids. */
+export function mustBeCursor(after: string | undefined): void {
+  if (after !== undefined && !isUuid(after)) throw wrongCursor();
 }

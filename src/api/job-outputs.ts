@@ -4,7 +4,7 @@ import { type Inspected, inspectedBytes } from '../artifact/inspected-bytes.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { overQuota } from '../core/quotas.js';
 import { ArtifactPage, ArtifactView, OutputPath, OutputQuery } from '../core/schemas/artifact.js';
-import { IdPath, PageQuery } from '../core/schemas/query.js';
+import { IdPageQuery, IdPath } from '../core/schemas/query.js';
 import { LAST_UUID, uuidv7 } from '../core/uuid.js';
 import { type ArtifactRow, findArtifact, forgetBytes, listOutputs } from '../store/artifacts.js';
 import { lookAtOutputs, type OutputsLook, storeOutput } from '../store/job-outputs.js';
@@ -54,7 +54,7 @@ export const jobOutputRoutes: readonly Route[] = [
     summary: 'What a job has left behind, the newest first.',
     scope: 'read',
     params: IdPath,
-    query: PageQuery,
+    query: IdPageQuery,
     answers: { 200: ArtifactPage },
     run: async ({ node, caller, params: { id }, query: { limit, after = LAST_UUID } }) => {
       const { tenant } = caller;

@@ -11,8 +11,8 @@ import { parseDuration } from '../core/duration.js';
 import { invalid, PunctualError } from '../core/errors.js';
 import { parseMoment } from '../core/moment.js';
 import { KeyInput, KeyPage, KeyRotation, KeyView, NewKeyView } from '../core/schemas/key.js';
-import { IdPath, PageQuery } from '../core/schemas/query.js';
-import { isUuid, uuidv7 } from '../core/uuid.js';
+import { IdPageQuery, IdPath } from '../core/schemas/query.js';
+import { uuidv7 } from '../core/uuid.js';
 import {
   addKey,
   deleteKey,
@@ -81,11 +81,9 @@ export const keyRoutes: readonly Route[] = [
     tag: 'keys',
     summary: 'List the keys, newest first; expired ones are shown for 30 days, revoked ones are gone.',
     scope: 'admin',
-    query: PageQuery,
+    query: IdPageQuery,
     answers: { 200: KeyPage },
     run: async ({ node, caller, query: { limit, after } }) => {
-      if (after !== undefined && !isUuid(after))
-        throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
       const rows = await listKeys(node.shards[0].pool, ownerOf(caller), after ?? null, limit + 1);
       const data = rows.slice(0, limit).map(viewOf);
       return { data, next: rows.length > limit ? data.at(-1)!.id : null };

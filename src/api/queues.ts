@@ -1,4 +1,4 @@
-import { invalid, PunctualError } from '../core/errors.js';
+import { PunctualError } from '../core/errors.js';
 import { DEFAULT_QUEUE_LIMITS, type QueueLimits } from '../core/limits.js';
 import { rateOf } from '../core/rate.js';
 import { QueueHistoryQuery, QueueHistoryView, WaitingView } from '../core/schemas/ahead.js';
@@ -13,6 +13,7 @@ import { readQueueMinutes } from '../store/queue-minutes.js';
 import { findQueue, listQueues, rateOfRow } from '../store/queues.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { wrongCursor } from './id-range.js';
 import { answerOf } from './idempotency.js';
 import { writePage } from './page-text.js';
 import { forbidden, limitsOf, mayTouchQueue } from './restrictions.js';
@@ -94,8 +95,7 @@ export const queueRoutes: readonly Route[] = [
     answers: { 200: UnservedPage },
     run: async ({ node, caller, query: { limit, after } }) => {
       const cursor = after === undefined ? null : UnservedCursor.parse(after);
-      if (cursor === undefined)
-        throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+      if (cursor === undefined) throw wrongCursor();
       const { unserved } = await node.shardOf(caller.tenant).leader();
       return writePage<Unserved>(limit, {
         portion: UNSERVED_PORTION,

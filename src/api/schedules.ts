@@ -44,6 +44,7 @@ import { readDefinition } from '../store/workflow-definitions.js';
 import { viewBatch } from './batches.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { wrongCursor } from './id-range.js';
 import { answerOf } from './idempotency.js';
 import { JobView } from './job-view.js';
 import { writePage } from './page-text.js';
@@ -504,6 +505,6 @@ function writePosition({ at, byHand }: LedgerPosition): string {
 function parsePosition(text: string | undefined): LedgerPosition | null {
   if (text === undefined) return null;
   const match = /^(-?\d{1,15})(h?)$/.exec(text);
-  if (!match) throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
+  if (!match) throw wrongCursor();
   return { at: Number(match[1]), byHand: match[2] === 'h' };
 }

@@ -14,13 +14,13 @@ import {
   WorkerView,
   WorkerWelcome,
 } from '../core/schemas/worker.js';
-import { isUuid } from '../core/uuid.js';
 import * as wire from '../core/wire.js';
 import { OwnAssignment } from '../dispatch/assignment.js';
 import { findWorker, listWorkers, type WorkerRow, type WorkerViewer } from '../store/workers.js';
 import { toReport } from './attempts.js';
 import type { Caller } from './caller.js';
 import type { NodeContext } from './context.js';
+import { mustBeCursor } from './id-range.js';
 import { JsonText } from './json-text.js';
 import { writePage } from './page-text.js';
 import { limitsOf, mustAllowWorker } from './restrictions.js';
@@ -126,9 +126,7 @@ export const workerRoutes: readonly Route[] = [
     run: async ({ node, caller, query: { limit, after } }) => {
       const shard = node.shardOf(caller.tenant);
       const { workers } = await shard.leader();
-      if (after !== undefined && !isUuid(after)) {
-        throw invalid([{ pointer: '/after', detail: 'must be the "next" of an earlier page' }]);
-      }
+      mustBeCursor(after);
       return writePage<WorkerRow>(limit, {
         portion: PORTION,
         read: (last, size) => listWorkers(shard.pool, viewerOf(caller), last?.id ?? after ?? null, size),

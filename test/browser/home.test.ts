@@ -35,10 +35,12 @@ it('Home shows what runs, what waits and why, what comes, and who leads', async 
   const tile = (name: string) =>
     page.getByRole('region', { name: 'Counts' }).locator('.tile', { hasText: name });
   await expect.poll(() => tile('Running').textContent()).toContain('2');
-  expect(await tile('Ready').first().textContent()).toContain('4');
+  await expect.poll(() => tile('Ready').first().textContent()).toContain('4');
   await expect.poll(() => tile('Due later').textContent()).toContain('400 within minutes');
-  expect(await tile('Workers alive').textContent()).toContain('2 of 2 slots busy');
-  expect(await tile('Leader').textContent()).toMatch(new RegExp(`${node.node.id}.*epoch 1 · 1 node alive`));
+  await expect.poll(() => tile('Workers alive').textContent()).toContain('2 of 2 slots busy');
+  await expect
+    .poll(() => tile('Leader').textContent())
+    .toMatch(new RegExp(`${node.node.id}.*epoch 1 · 1 node alive`));
   const waiting = page.getByRole('region', { name: 'Why are they waiting' });
   await expect.poll(() => waiting.textContent()).toMatch(/All slots are busy3.*mail 3/);
   await expect.poll(() => waiting.textContent()).toMatch(/No worker can run them1.*orphans 1/);

@@ -175,6 +175,9 @@ export const ScheduleListQuery = strict({
 /** One page of a list. */
 export const PageQuery = strict({ limit: defaulted(Limit), after: Type.Optional(line(512)) });
 
+/** One page of a list in the order of ids. */
+export const IdPageQuery = strict({ limit: defaulted(Limit), after: Type.Optional(Id) });
+
 /** Filters of the list of batches. */
 export const BatchListQuery = strict({
   state: Type.Optional(someOf(BATCH_STATES, 'pending,running')),

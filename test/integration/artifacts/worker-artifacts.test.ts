@@ -122,6 +122,8 @@ it('what an attempt leaves is listed at its job, and read as an artifact', async
   const [newest, ...rest] = await outputs();
   expect(newest).toMatchObject({ output: 'result.txt', size: 3 });
   expect(rest).toHaveLength(1);
+  const odd = await mine.user.ask('GET', `/v1/jobs/${mine.assignment.jobId}/outputs?after=====`);
+  expect([odd.status, odd.body]).toMatchObject([422, { errors: [{ pointer: '/after' }] }]);
   await mine.worker.succeed(mine.assignment);
   expect(await outputs()).toHaveLength(2);
   const read = await mine.user.ask('GET', `/v1/artifacts/${newest!.id}/content`);

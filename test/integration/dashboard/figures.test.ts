@@ -154,7 +154,7 @@ describe('the forecast', () => {
     const forecasts = await Promise.all(Array.from({ length: 20 }, () => ahead(30, tenant)));
     // Some may come when the first one is there already.
     const made = counts.get('count-later-by-minute')!;
-    expect(made).toBeLessThan(5);
+    expect(made).toBeLessThan(10);
     expect(new Set(forecasts.map((each) => JSON.stringify(each))).size).toBeLessThanOrEqual(made);
   });
 });
