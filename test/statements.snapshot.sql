@@ -4080,8 +4080,9 @@ FROM (
           1:width_bucket(p.passed, p.child_ids) + $1] || p.added) b(id) ORDER BY b.id LIMIT $1) END AS children
       FROM (
         SELECT p.*, ARRAY(
-          SELECT e.child FROM punctual.edges e WHERE e.parent = p.id AND e.child > p.passed ORDER BY e.child LIMIT
-            $1) AS added
+          SELECT e.child FROM punctual.edges e
+          WHERE (e.parent, e.child) > (p.id, p.passed) AND e.parent <= p.id ORDER BY e.parent, e.child LIMIT $1) AS
+            added
         FROM (
           SELECT p.id, p.child_ids, CASE WHEN ($4::int[]) IS NULL THEN $3::int ELSE
             nullif(($4::int[])[width_bucket(p.id, $2::uuid[])], -1) END AS n, CASE WHEN ($6::uuid[]) IS NULL THEN

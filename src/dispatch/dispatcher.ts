@@ -231,7 +231,7 @@ export class Dispatcher {
    */
   async rehearse(): Promise<void> {
     const { hot, term, clock } = this.state;
-    await this.load();
+    await this.load({ mostClaims: PORTION });
     if (term.over) return;
     const now = clock.now();
     const writes = [
@@ -242,19 +242,21 @@ export class Dispatcher {
     for (const write of writes) await refused(write());
   }
 
-  private async load(): Promise<void> {
+  /** Reads what a leader has to know, until its term is over. */
+  private async load({ mostClaims = Number.POSITIVE_INFINITY } = {}): Promise<void> {
     const { state } = this;
+    const { term } = state;
     state.paused = (await readClusterState(state.hot)).paused;
-    const claims = await readClaims(state.reads);
-    for (let from = 0; from < claims.length; from += PORTION) {
+    const claims = await readClaims(state.reads, { most: mostClaims, isOver: () => term.over });
+    for (let from = 0; from < claims.length && !term.over; from += PORTION) {
       // In portions, because the directory may forget what it learned until memory uses it.
       const portion = claims.slice(from, from + PORTION);
       if (from > 0) await nextIteration();
       await state.directory.learn(portion);
       for (const claim of portion) state.resume(resumeRunning(claim, state.clock));
     }
-    await this.workers.load();
-    await Promise.all([this.backlogReader.load(), this.gangKeeper.load()]);
+    if (!term.over) await this.workers.load();
+    if (!term.over) await Promise.all([this.backlogReader.load(), this.gangKeeper.load()]);
   }
 
   /** One after another, the most urgent first, so that they do not hold up the first jobs together. */

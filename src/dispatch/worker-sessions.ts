@@ -95,7 +95,7 @@ export class Workers {
         state.openSession(session);
         last = row.id;
       }
-      if (!more) break;
+      if (!more || state.term.over) break;
     }
     for (const running of state.running.values()) {
       if (!running.isHandedOn) state.sessions.get(running.worker)?.running.add(running);

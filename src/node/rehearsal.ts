@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { type Owned, Submitter } from '../api/submitter.js';
 import type { TenantQuotas } from '../api/tenant-quotas.js';
 import { Term } from '../cluster/term.js';
@@ -28,6 +29,27 @@ interface RehearsalParts {
   readonly dispatcherFor: (term: Term) => Dispatcher;
 }
 
+/** How many looks at the other nodes lie at most between two tries to rehearse: five minutes. */
+const MOST_PAUSES = 60;
+
+/** Tells at which looks a rehearsal is tried: ever fewer, while there is nothing to rehearse or it fails. */
+export class RarerTries {
+  private failures = 0;
+  private pauses = 0;
+
+  /** To be asked at each look. */
+  isDue(): boolean {
+    if (this.pauses === 0) return true;
+    this.pauses -= 1;
+    return false;
+  }
+
+  failed(): void {
+    this.pauses = Math.min(MOST_PAUSES, 2 ** this.failures - 1);
+    this.failures += 1;
+  }
+}
+
 /** No row of the leases has it. */
 const NO_EPOCH = -1;
 
@@ -47,14 +69,13 @@ export class Rehearsal {
     this.term = new Term(parts.shard, NO_EPOCH, `${parts.nodeId} rehearses`, Number.NEGATIVE_INFINITY);
   }
 
-  /** Answers false, with nothing rehearsed, while there are no jobs that a submission could be like. */
+  /** Answers false if there are no jobs that a submission could be like, or if it was ended. */
   async run(): Promise<boolean> {
     const names = await findUsedNames(this.parts.hot);
     if (names === null) return false;
     await this.parts.compileSchemas();
     if (!this.term.over) await this.submit(names);
-    if (!this.term.over) await this.lead();
-    return true;
+    return !this.term.over && (await this.lead());
   }
 
   /** Lets a rehearsal that runs end soon: from now on there is real work. */
@@ -69,9 +90,11 @@ export class Rehearsal {
     const submitAll = (keys: readonly (string | null)[]) =>
       Promise.all(keys.map((key) => mustFail(submitter.submit(this.owned(names, key)))));
     await submitAll([null]);
-    await submitAll(['rehearsal']);
+    // Keys that no job has: such a submission would find the job.
+    const newKey = () => `rehearsal ${randomUUID()}`;
+    await submitAll([newKey()]);
     // Those with different keys go through a statement of their own.
-    await submitAll(['rehearsal', 'another rehearsal']);
+    await submitAll([newKey(), newKey()]);
   }
 
   /** Its ids are as old as can be, so the database refuses each job at the end of its transaction. Nobody is told of them. */
@@ -96,10 +119,11 @@ export class Rehearsal {
     };
   }
 
-  private async lead(): Promise<void> {
+  private async lead(): Promise<boolean> {
     const dispatcher = this.parts.dispatcherFor(this.term);
     try {
       await dispatcher.rehearse();
+      return !this.term.over;
     } finally {
       this.end();
       await dispatcher.stop();

@@ -42,11 +42,8 @@ import { TaskDefinitions } from '../store/task-definitions.js';
 import { TenantReads } from '../store/tenant-reads.js';
 import { raiseWall } from '../store/tenant-wall.js';
 import { closePools, openPools, type Pools } from './pools.js';
-import { Rehearsal } from './rehearsal.js';
+import { RarerTries, Rehearsal } from './rehearsal.js';
 import { ShardLeader } from './shard-leader.js';
-
-/** How many looks at the other nodes lie at most between two tries to rehearse: five minutes. */
-const MOST_PAUSES = 60;
 
 /** A dispatcher lets go by itself of all who wait for it when its term ends. */
 const NEVER = new AbortController().signal;
@@ -150,9 +147,7 @@ export class RunningShard implements Shard {
   private rehearsal: Rehearsal | undefined;
   private rehearsing: Promise<void> = Promise.resolve();
   private hasRehearsed = false;
-  /** How often there was nothing to rehearse, and how many times it is not tried for that. */
-  private vainRehearsals = 0;
-  private rehearsalPauses = 0;
+  private readonly rehearsalTries = new RarerTries();
   /** Those of a leader elsewhere. */
   private readonly leaderFigures = new Recent(FIGURES_AGE_MS, () => this.askForFigures());
 
@@ -276,22 +271,18 @@ export class RunningShard implements Shard {
     }
     const isBusy = this.rehearsal !== undefined || this.handingOver !== undefined;
     if (this.hasRehearsed || isBusy || this.leadership.leader === null) return;
-    if (this.rehearsalPauses > 0) this.rehearsalPauses -= 1;
-    else this.rehearsing = this.rehearse();
+    if (this.rehearsalTries.isDue()) this.rehearsing = this.rehearse();
   }
 
   private async rehearse(): Promise<void> {
     this.rehearsal = this.openRehearsal();
     try {
       this.hasRehearsed = await this.rehearsal.run();
-      // A database without jobs costs ever fewer looks.
-      this.rehearsalPauses = Math.min(MOST_PAUSES, 2 ** this.vainRehearsals - 1);
-      this.vainRehearsals += 1;
       if (this.hasRehearsed) this.options.log.debug({ shard: this.id }, 'a takeover is rehearsed');
     } catch (error) {
-      // It is tried again after a while.
       this.options.log.debug({ error: messageOf(error) }, 'a takeover could not be rehearsed');
     } finally {
+      if (!this.hasRehearsed) this.rehearsalTries.failed();
       this.rehearsal = undefined;
     }
   }
@@ -304,7 +295,7 @@ export class RunningShard implements Shard {
       compileSchemas: () => this.host!.compileSchemas(),
       // Its reads are given up at the deadline of writes: nothing depends on them.
       dispatcherFor: (term) =>
-        new Dispatcher({ ...this.dispatcherOptions(term), patient: this.pools.leader }),
+        new Dispatcher({ ...this.dispatcherOptions(term), patient: this.pools.leader, log: quietly(log) }),
     });
   }
 
@@ -394,4 +385,10 @@ export class RunningShard implements Shard {
     const { peers } = this.host!;
     return LeaderEnds.open({ shard: this.id, url: known.url, termOver: known.over, peers, onEnded });
   }
+}
+
+/** A log in which nothing is more than a detail. */
+function quietly(log: Log): Log {
+  const debug = (fields: Record<string, unknown>, message: string) => log.debug(fields, message);
+  return { debug, info: debug, warn: debug, error: debug };
 }

@@ -169,11 +169,22 @@ export type StoredClaim = CamelRowOf<'claims', ColumnOf<'claims'>> &
 
 const CLAIMS_AT_ONCE = 2_000;
 
-/** All claims, read in portions: only the leader that reads them makes or ends any, so they do not change meanwhile. */
-export async function readClaims(db: Queryable, atOnce = CLAIMS_AT_ONCE): Promise<StoredClaim[]> {
+interface ClaimsOptions {
+  readonly atOnce?: number;
+  /** Default: all. */
+  readonly most?: number;
+  /** Whether nobody needs them any more. */
+  readonly isOver?: () => boolean;
+}
+
+/** The claims, read in portions: only a leader that reads them makes or ends any, so they do not change meanwhile. */
+export async function readClaims(
+  db: Queryable,
+  { atOnce = CLAIMS_AT_ONCE, most = Number.POSITIVE_INFINITY, isOver = () => false }: ClaimsOptions = {},
+): Promise<StoredClaim[]> {
   const found = await run<{ id: string }>(db, FIND_CLAIMS, []);
   const claims: StoredClaim[] = [];
-  for (let from = 0; from < found.length; from += atOnce) {
+  for (let from = 0; from < Math.min(found.length, most) && !isOver(); from += atOnce) {
     const ids = found.slice(from, from + atOnce).map(({ id }) => id);
     for (const claim of await run<StoredClaim>(db, READ_CLAIMS, [ids])) claims.push(claim);
   }

@@ -20,6 +20,8 @@ import { SortedColumns } from './sorted-columns.js';
 /** A step that has ended and whose end was passed on up to `place`. */
 export interface PendingEnd extends EndedStep {
   readonly place: string | null;
+  /** Whether it filled a portion alone, and so has about as many edges left as a statement takes. */
+  readonly isLong?: boolean;
 }
 
 const READ_OUTBOX = statement(
@@ -75,10 +77,15 @@ const ENDS = new SortedColumns<NumberedEnd>([
   { name: 'place', type: 'uuid', of: (end) => end.place },
 ]);
 const SENT = ENDS.inSql(2);
-/** The children of end `p` beyond its place, in the order of their ids, no more than $1: as submitted, and added later. */
+/**
+ * The children of end `p` beyond its place, in the order of their ids, no more than $1: as submitted, and added later. Rows are
+ * compared as pairs, which only the primary key can find: while the table is empty, as it mostly is, the planner would take the
+ * index of the children for a plan that is kept when there are many.
+ */
 const SUBMITTED = `p.child_ids[width_bucket(p.passed, p.child_ids) + 1:width_bucket(p.passed, p.child_ids) + $1]`;
 const ADDED = `ARRAY(
-              SELECT e.child FROM punctual.edges e WHERE e.parent = p.id AND e.child > p.passed ORDER BY e.child LIMIT $1)`;
+              SELECT e.child FROM punctual.edges e
+              WHERE (e.parent, e.child) > (p.id, p.passed) AND e.parent <= p.id ORDER BY e.parent, e.child LIMIT $1)`;
 const CHILDREN = `CASE WHEN p.added = '{}' THEN coalesce(${SUBMITTED}, '{}')
             ELSE ARRAY(SELECT b.id FROM unnest(${SUBMITTED} || p.added) b(id) ORDER BY b.id LIMIT $1) END`;
 

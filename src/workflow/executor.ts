@@ -190,8 +190,8 @@ export class WorkflowExecutor {
 
   private async countSome(): Promise<void> {
     const ends: PendingEnd[] = [];
-    // One that was passed on in part has as many edges left as a statement takes, or nearly: others after it would be read in vain.
-    for (const end of this.pending.values()) if (ends.push(end) === MAX_ENDS || end.place !== null) break;
+    // The edges of others after a long one would be read in vain.
+    for (const end of this.pending.values()) if (ends.push(end) === MAX_ENDS || end.isLong) break;
     await this.count(ends);
   }
 
@@ -235,7 +235,7 @@ export class WorkflowExecutor {
     for (const { job } of taken) this.pending.delete(job);
     if (prepared.released.length > 0) this.measure(prepared, read.edges, ends, now);
     // At the end, so that one with thousands of children keeps nobody waiting.
-    if (partly) this.add({ ...taken.at(-1)!, place: partly.place });
+    if (partly) this.add({ ...taken.at(-1)!, place: partly.place, isLong: taken.length === 1 });
     for (const { wakeAt } of prepared.waiting) this.timer.arm(wakeAt);
     if (workflows.some(({ stopping }) => stopping !== null)) this.onStopping();
   }

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { countStatements } from '../count-statements.js';
 import { createTestDatabase, type TestDatabase } from '../database.js';
 import { Happening } from '../happening.js';
 import { MemoryLog } from '../memory-log.js';
@@ -48,7 +49,22 @@ async function startLeader(): Promise<TestNode> {
 
 /** Everything that a takeover or a submission changes. */
 async function everything(): Promise<unknown> {
-  const tables = ['jobs', 'later', 'job_history', 'keys', 'claims', 'queues', 'needs', 'steps', 'workflows'];
+  const tables = [
+    ...[
+      'jobs',
+      'later',
+      'job_history',
+      'keys',
+      'claims',
+      'queues',
+      'needs',
+      'steps',
+      'workflows',
+      'edges',
+      'outbox',
+    ],
+    ...['workers', 'schedules', 'batches', 'idempotency', 'tenant_usage', 'tenants'],
+  ];
   const found: unknown[] = [];
   for (const table of tables)
     found.push((await client.query(`SELECT t::text FROM punctual.${table} t ORDER BY 1`)).rows);
@@ -64,6 +80,7 @@ it('a standby rehearses a takeover and submissions, and changes nothing', async 
   const standby = await start({ log });
   await log.told.times(1);
   expect(log.told.all).toEqual(['a takeover is rehearsed']);
+  expect([...log.messages('error'), ...log.messages('warn')]).toEqual([]);
   expect(await everything()).toEqual(before);
   expect([leader.node.leads(), standby.node.leads()]).toEqual([true, false]);
 });
@@ -80,21 +97,36 @@ it('a standby of a database without jobs rehearses when there are some', async (
   expect(log.told.all).toEqual(['a takeover is rehearsed']);
 });
 
-it('a node that is told to stop while it rehearses waits for nothing but the statement that runs', async () => {
+it('a job that has the key of an earlier rehearsal keeps nobody from rehearsing', async () => {
+  const leader = await startLeader();
+  await leader.submit({ task: 'greet', key: 'rehearsal' });
+  const log = new RehearsalLog();
+  await start({ log });
+  await log.told.times(1);
+  expect(log.told.all).toEqual(['a takeover is rehearsed']);
+});
+
+it('a rehearsal waits for no more than the statement that runs when its node stops', async () => {
   await startLeader();
   await client.query('BEGIN');
   await client.query('LOCK TABLE punctual.claims IN ACCESS EXCLUSIVE MODE');
   const log = new RehearsalLog();
   const standby = await start({ log });
-  await untilBlocked();
+  await untilBlocked(standby);
+  const counts = countStatements();
   const stopped = standby.stop();
   await client.query('ROLLBACK');
   await stopped;
-  expect(log.messages('error')).toEqual([]);
+  // What it would have read after the claims.
+  expect(counts.get('read-workers')).toBeUndefined();
+  expect([...log.messages('error'), ...log.messages('warn')]).toEqual([]);
+  expect(log.told.all).toEqual([]);
 });
 
-async function untilBlocked(): Promise<void> {
-  const blocked = `SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
-    WHERE d.datname = current_database() AND NOT l.granted`;
-  while ((await client.query(blocked)).rowCount === 0);
+/** Resolves when a rehearsal waits for the table of claims. */
+async function untilBlocked({ node }: TestNode): Promise<void> {
+  const blocked = `SELECT 1 FROM pg_stat_activity
+    WHERE application_name = $1 AND wait_event_type = 'Lock' AND query LIKE '%punctual.claims%'`;
+  for (let found = 0; found === 0; found = (await client.query(blocked, [`punctual ${node.id}`])).rowCount!)
+    await client.query('SELECT pg_stat_clear_snapshot()');
 }

@@ -313,7 +313,7 @@ describe('a running job', () => {
   it('is found by the next leader, in portions, with everything but what it works on', async () => {
     const ids = await shard.submitMany(5);
     await shard.claim(term, ids);
-    const claims = await readClaims(shard.hot, 2);
+    const claims = await readClaims(shard.hot, { atOnce: 2 });
     expect(claims.map(({ id }) => id)).toEqual(expect.arrayContaining(ids));
     const { rows } = await shard.pool.query('SELECT count(*) AS count FROM punctual.claims');
     expect(new Set(claims.map(({ id }) => id)).size).toBe(Number(rows[0].count));

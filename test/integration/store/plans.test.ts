@@ -699,8 +699,22 @@ describe('behind row-level security', () => {
 
 describe('after a vacuum that found no live jobs, as between two bursts', () => {
   beforeAll(async () => {
-    for (const table of ['claims', 'jobs', 'later']) await shard.pool.query(`DELETE FROM punctual.${table}`);
-    await shard.pool.query('VACUUM ANALYZE punctual.claims, punctual.jobs, punctual.later');
+    const tables = ['claims', 'jobs', 'later', 'edges'].map((table) => `punctual.${table}`);
+    for (const table of tables) await shard.pool.query(`DELETE FROM ${table}`);
+    await shard.pool.query(`VACUUM ANALYZE ${tables.join(', ')}`);
+  });
+
+  it('the edges of an end are found by the end', async () => {
+    const recorded = await recordStatements((db) => readPortion(db, [END_OF_STEP], 100));
+    const { text } = recorded.find(({ name }) => name === 'read-edges')!;
+    const scans: PlanNode[] = [];
+    const look = (node: PlanNode): void => {
+      if (node['Relation Name'] === 'edges') scans.push(node);
+      for (const below of node.Plans ?? []) look(below);
+    };
+    look(await explain(text));
+    expect(scans).toHaveLength(1);
+    expect(scans[0]!['Index Cond']).toMatch(/ROW\((e\.)?parent, (e\.)?child\)/);
   });
 
   it.each(Object.entries({ ...HOT, ...SCHEDULED }))('%s finds its rows by index', async (_, run) => {
