@@ -34,6 +34,9 @@ const READ_LEDGER = `
   FROM punctual.occurrences o JOIN punctual.schedules s ON s.id = o.schedule
   WHERE s.name = $1 AND NOT o.by_hand ORDER BY o.at`;
 
+const READ_WAITING = `
+  SELECT count(*)::int AS "left" FROM punctual.occurrences WHERE state = 'waiting'`;
+
 const READ_LEFT = `
   SELECT ((SELECT count(*) FROM punctual.occurrences WHERE state = 'waiting')
     + (SELECT count(*) FROM punctual.jobs WHERE schedule IS NOT NULL)
@@ -72,19 +75,28 @@ export class ScheduleLoad {
     }
   }
 
-  /** Ends them: what was due before must be on record, what comes after must not run. */
+  /**
+   * Ends them: what was due before must be on record, what comes after must not run. What waits for the run before it would wait
+   * until the schedule is resumed, so it runs first: behind much other work, a schedule may be minutes late.
+   */
   async stop(): Promise<void> {
+    await this.untilNone(READ_WAITING);
     for (const { name } of SCHEDULES) {
       this.until.set(name, Date.now());
       await this.client.insist('POST', `/v1/schedules/${name}/pause`);
     }
   }
 
-  /** Waits until those that wait for each other have run, one after another; gives up when nothing moves any more. */
-  async drained(): Promise<void> {
+  /** Waits until all that was due has run. */
+  drained(): Promise<void> {
+    return this.untilNone(READ_LEFT);
+  }
+
+  /** Waits until nothing is left; gives up when nothing moves any more. */
+  private async untilNone(query: string): Promise<void> {
     let least = Number.POSITIVE_INFINITY;
     for (let since = monotonic(); monotonic() - since < DRAIN_MS; await sleep(REPEAT_PAUSE_MS)) {
-      const [row] = await this.database.query<{ left: number }>(READ_LEFT);
+      const [row] = await this.database.query<{ left: number }>(query);
       if (row!.left === 0) return;
       if (row!.left < least) since = monotonic();
       least = Math.min(least, row!.left);
