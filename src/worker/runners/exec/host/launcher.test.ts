@@ -235,6 +235,9 @@ describe.runIf(CAN_RUN)('the launcher', () => {
     const folder = { path: join(root, 'long'), payload };
     const { stdout, isRemoved } = await run({ argv: ['/usr/bin/wc', '-c'], folder });
     expect([Number(stdout), isRemoved]).toEqual([payload.length, true]);
+    // Nobody would set the limits of this one.
+    const bounds = [{ name: 'nofile', soft: 50, hard: 50 }] as const;
+    await expect(run({ folder, bounds })).rejects.toMatchObject({ code: 'E2BIG' });
   });
 });
 
