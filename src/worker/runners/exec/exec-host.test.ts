@@ -415,6 +415,31 @@ describe.runIf(IS_LINUX)('the host', () => {
     }
   });
 
+  it('lets no program have more than the worker may, and as much as it may', async () => {
+    if (machine.prlimit === null || launcher === null || problem('user') !== null) return;
+    const around = [machine.prlimit, '--nofile=256:256', '--nproc=500:500', '--'];
+    const host = new ExecHostProcess({ namespace: null, launcher, around }, () => undefined);
+    onTestFinished(() => host.close());
+    const run = (files: number, processes: number) => {
+      const bounds = [
+        { name: 'nofile', soft: files, hard: files },
+        { name: 'nproc', soft: processes, hard: processes },
+      ] as const;
+      const script =
+        'ulimit -n; ulimit -Hn; grep "Max processes" /proc/self/limits | tr -s " "; (true) && echo forked';
+      return start('user', ['-c', script], { bounds }, host).ended;
+    };
+    expect((await run(200, 50)).stdout).toBe('200\n200\nMax processes 50 50 processes \nforked\n');
+    expect((await run(256, 500)).exitCode).toBe(0);
+    // It is one process itself, and so can start no other.
+    expect((await run(200, 1)).stdout).toBe('200\n200\n');
+    for (const [files, processes] of [
+      [300, 50],
+      [200, 501],
+    ] as const)
+      await expect(run(files, processes)).rejects.toMatchObject({ message: expect.stringMatching(/EPERM/) });
+  });
+
   /** A host without a namespace, whose launchers can be found. */
   async function hostWithLaunchers() {
     const host = new ExecHostProcess({ namespace: null, launcher, around: [] }, () => undefined);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Launch, launch, lowerLimits, stricter } from './launch.js';
-import { type Machine, rangeIn } from './machine.js';
+import { hardLimitsIn, type Machine, rangeIn } from './machine.js';
 import { seccompFilter } from './seccomp.js';
 
 const WITHOUT = { why: 'it is not here' };
@@ -15,6 +15,7 @@ const MACHINE: Machine = {
   launcher: null,
   groups: WITHOUT,
   prlimit: '/usr/bin/prlimit',
+  hardLimits: {},
   setpriv: null,
 };
 const PROGRAM: Launch = {
@@ -73,6 +74,25 @@ describe('what stands around a program', () => {
     const launched = launch({ ...PROGRAM, limits }, { ...MACHINE, prlimit: null, launcher: '/launcher' });
     expect(launched.bounds).toEqual(bounds);
     expect(launched.execution).toEqual(execution);
+  });
+
+  it('are no higher limits than those of the worker', () => {
+    const text =
+      'Limit Soft Limit Hard Limit\nMax cpu time   unlimited   unlimited seconds\nMax open files   99   100   files\n';
+    const hardLimits = { ...hardLimitsIn(text), nproc: 7, fsize: 9 };
+    expect(hardLimits).toEqual({ nofile: 100, nproc: 7, fsize: 9 });
+    const limits = { files: 500, processes: 8, disk: 10 };
+    const { bounds, execution } = launch({ ...PROGRAM, limits }, { ...MACHINE, hardLimits });
+    expect(bounds).toEqual([
+      { name: 'nofile', soft: 100, hard: 100 },
+      { name: 'fsize', soft: 9, hard: 9 },
+      { name: 'nproc', soft: 7, hard: 7 },
+    ]);
+    expect(execution.limits).toMatchObject({
+      files: { value: 100 },
+      processes: { value: 7 },
+      disk: { value: 10 },
+    });
   });
 
   it('are limits of all of its processes together, where there are control groups', () => {

@@ -12,7 +12,7 @@ const NOTHING: Machine = {
     bubblewrap: MISSING,
     namespaces: MISSING,
   },
-  ...{ launcher: null, groups: MISSING, prlimit: null, setpriv: null },
+  ...{ launcher: null, groups: MISSING, prlimit: null, hardLimits: {}, setpriv: null },
 };
 
 describe('what a machine offers to programs', () => {

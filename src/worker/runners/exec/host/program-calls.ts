@@ -123,6 +123,8 @@ function becomeProgram(list: CallList, strict: StrictCalls, request: StartReques
   const { argv, env, folder, filter, tree, bounds, group } = request;
   const open = (path: string, how: number) =>
     strict.call('openat', ANYWHERE, list.text(path), how | CLOSE_ON_EXEC);
+  // It ends with the launcher, which waits for it: from its first call on, but for those that change its user.
+  strict.call('prctl', PR_SET_PDEATHSIG, SIGKILL);
   if (group !== null) {
     // Before all else: what it uses from here on counts. The kernel takes 0 for the process that writes.
     open(join(group.path, 'cgroup.procs'), WRITE);
@@ -140,17 +142,18 @@ function becomeProgram(list: CallList, strict: StrictCalls, request: StartReques
     open(filter, READ);
     strict.call('dup3', FILE, FILTER, 0);
   }
-  for (const { name, soft, hard } of bounds) {
-    strict.call('prlimit64', 0, RESOURCES[name], list.numbers([soft, hard]));
-  }
   strict.call('chdir', list.text(folder.path));
   if (tree.kind === 'user') {
     strict.call('setgroups', 0);
     strict.call('setresgid', tree.uid, tree.uid, tree.uid);
     strict.call('setresuid', tree.uid, tree.uid, tree.uid);
   }
-  // It ends with the launcher, which waits for it. A change of the user would take this back.
+  // A change of the user takes this back. The launcher may have ended in between: what it ran is then found by its user.
   strict.call('prctl', PR_SET_PDEATHSIG, SIGKILL);
+  // Not as root, who could raise what the worker itself is limited to.
+  for (const { name, soft, hard } of bounds) {
+    strict.call('prlimit64', 0, RESOURCES[name], list.numbers([soft, hard]));
+  }
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
   strict.call('execve', list.text(argv[0]), list.texts(argv), list.texts(variables));
 }
