@@ -72,6 +72,23 @@ describe('the end of a stream', () => {
     expect(tailBytesFor(redaction)).toBe(4_096 + SECRET.length);
   });
 
+  it('shows no part of a secret that the names of others have moved', () => {
+    const whole = `${'abcd'.repeat(9)}ZZTOPSECRETEND`;
+    const both = new Redaction([
+      ['abcd', '[secret with a long name]'],
+      [whole, '[secret]'],
+    ]);
+    for (let cut = 1; cut <= whole.length; cut++) {
+      const stdoutTail = `${whole.slice(cut)}${'é'.repeat(5_000)}`.slice(0, tailBytesFor(both));
+      const isTailCut = { stdout: true, stderr: false };
+      const { stdoutTail: shown } = redactedEnd(
+        { stdoutTail, stderrTail: '', isTailCut } as EndedMessage,
+        both,
+      );
+      expect(shown).toMatch(/^[^A-Z]*$/);
+    }
+  });
+
   it('is whole if nothing was cut, and not longer than what is shown', () => {
     expect(end(`${SECRET} and more`, false)).toBe('[secret key] and more');
     expect(end('x'.repeat(4_100), false)).toHaveLength(4_096);

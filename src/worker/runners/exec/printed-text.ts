@@ -31,7 +31,11 @@ export function redactedEnd(end: EndedMessage, redaction: Redaction): EndedMessa
 /** The end of a stream. Where it was cut, it may begin with the end of a secret. */
 function shownTail(tail: string, isCut: boolean, redaction: Redaction): string {
   const text = redaction.text(tail);
-  return (isCut ? text.slice(marginOf(redaction)) : text).slice(-SHOWN);
+  if (!isCut) return text.slice(-SHOWN);
+  const margin = marginOf(redaction);
+  // Names may be longer than the secrets whose places they take, and push the rest of another one out of the margin.
+  const redacted = redaction.text(tail.slice(0, margin)).length;
+  return text.slice(Math.max(margin, redacted)).slice(-SHOWN);
 }
 
 function marginOf(redaction: Redaction): number {
