@@ -79,7 +79,8 @@ describe('the end of a stream', () => {
       [whole, '[secret]'],
     ]);
     for (let cut = 1; cut <= whole.length; cut++) {
-      const stdoutTail = `${whole.slice(cut)}${'é'.repeat(5_000)}`.slice(0, tailBytesFor(both));
+      // So many bytes as are kept, and fewer characters.
+      const stdoutTail = whole.slice(cut) + 'é'.repeat((tailBytesFor(both) - whole.length + cut) / 2);
       const isTailCut = { stdout: true, stderr: false };
       const { stdoutTail: shown } = redactedEnd(
         { stdoutTail, stderrTail: '', isTailCut } as EndedMessage,
