@@ -110,6 +110,15 @@ describe('what stands around a program', () => {
     expect(own).toMatchObject({ memory: { how: 'approximated' }, cpus: { how: 'approximated' } });
     const apart = launch({ ...PROGRAM, user: null, limits, isolation: 'required' }, machine).execution.limits;
     expect(apart).toMatchObject({ memory: { how: 'enforced' }, processes: { how: 'enforced' } });
+    // In namespaces alone they could mount them.
+    const namespaces = { ...machine, bubblewrap: WITHOUT };
+    const mounting = launch({ ...PROGRAM, user: null, limits, isolation: 'required' }, namespaces);
+    expect(mounting.execution).toMatchObject({
+      isolation: 'namespaces',
+      limits: { memory: { how: 'approximated' }, processes: { how: 'approximated' } },
+    });
+    const theirs = launch({ ...PROGRAM, limits, isolation: 'required' }, namespaces);
+    expect(theirs.execution.limits).toMatchObject({ memory: { how: 'enforced' } });
     // What the kernel does not offer is done as elsewhere.
     const some = { ...all, controllers: new Set(['pids'] as const) };
     const fewer = launch({ ...PROGRAM, user: null, limits }, { ...machine, groups: { use: some } });

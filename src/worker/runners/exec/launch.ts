@@ -76,17 +76,18 @@ export function launch(program: Launch, machine: Machine): Launched {
   const limits = withinHard(program.limits, machine.hardLimits, user !== null);
   const canBound = machine.launcher !== null || machine.prlimit !== null;
   const controllers = controllersOf(machine);
-  const keptWith = (isApart: boolean): Kept => ({
+  const keptWith = (seesNoGroups: boolean): Kept => ({
     bounds: canBound ? boundsOf(limits, machine.hardLimits, user !== null) : [],
     group: groupOf(limits, controllers),
     limits: reportLimits(limits, {
       ...{ canBound, hasUser: user !== null, controllers },
-      canLeaveGroup: user === null && !isApart,
+      canLeaveGroup: user === null && !seesNoGroups,
     }),
   });
   if (isolation === 'none') return bare(program, machine, keptWith(false));
-  const kept = keptWith(true);
-  const apart = inBubblewrap(program, machine, kept) ?? inNamespaces(program, machine, kept);
+  // In namespaces alone, a program may mount the control groups.
+  const apart =
+    inBubblewrap(program, machine, keptWith(true)) ?? inNamespaces(program, machine, keptWith(false));
   if (apart) return apart;
   if (isolation === 'required') throw notIsolated(machine);
   return bare(program, machine, keptWith(false));
