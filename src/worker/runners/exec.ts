@@ -361,10 +361,10 @@ class ProgramRun {
       },
     });
     const end = (graceMs: number) => host.stop(request.id, graceMs);
-    const gone = ended.then(
-      () => undefined,
-      () => undefined,
-    );
+    const settled = () => {
+      stop.gone = undefined;
+    };
+    const gone = ended.then(settled, settled);
     stop.gone = gone;
     follow({ session: ready.host.session().workerId, end: () => end(0), gone });
     if (stop.isTold) end(request.graceMs);
