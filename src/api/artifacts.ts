@@ -147,29 +147,37 @@ export const artifactRoutes: readonly Route[] = [
     path: '/v1/artifacts/:id/announcement',
     tag: 'artifacts',
     summary:
-      'Take back the announcement of an artifact that is not uploaded yet and that nothing names, with a key of the name that announced it.',
+      'Take back the announcement of an artifact that is not uploaded yet and that nothing names, with a key of the name that announced it last.',
     scope: 'submit',
     params: IdPath,
     answers: { 204: 'The artifact is gone.' },
     run: async ({ node, caller, params: { id }, call }) => {
       const row = await mustFind(node, caller, id);
-      if (row.created_by !== caller.actor) {
-        throw new PunctualError('FORBIDDEN', `Artifact ${id} was announced by somebody else.`);
-      }
-      if (row.state !== 'pending') throw new PunctualError('UPLOAD_DONE', `Artifact ${id} is uploaded.`);
+      mustBeWithdrawable(row, caller);
       const shard = node.shardOf(caller.tenant);
       await removeArtifact(
         node,
         shard,
         row,
         (db) => noteArtifact(db, shard, call.author, 'artifact.delete', row, null),
-        // It may have been uploaded since it was read.
-        (db) => withdraw(db, row.tenant, id, caller.actor),
+        async (db) => {
+          const sha256 = await withdraw(db, row.tenant, id, caller.actor);
+          // It may have been uploaded since it was read, or announced by somebody else.
+          const now = sha256 === null ? await findArtifact(db, row.tenant, id) : null;
+          if (now !== null) mustBeWithdrawable(now, caller);
+          return sha256;
+        },
       );
       shard.currentLeader()?.noteEntry();
     },
   }),
 ];
+
+/** Only who announced it last takes it back, and only while it is not uploaded. */
+function mustBeWithdrawable({ id, created_by: by, state }: ArtifactRow, { actor }: Caller): void {
+  if (by !== actor) throw new PunctualError('FORBIDDEN', `Artifact ${id} was announced by somebody else.`);
+  if (state !== 'pending') throw new PunctualError('UPLOAD_DONE', `Artifact ${id} is uploaded.`);
+}
 
 /** An announced artifact, with the address of its upload. */
 async function announcedView(

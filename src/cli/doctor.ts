@@ -107,7 +107,7 @@ async function checkPrograms(controlGroup: string): Promise<Check[]> {
     import('../worker/runners/exec/machine.js'),
     import('../worker/runners/exec/machine-offers.js'),
   ]);
-  return [...offeredBy(await lookAtMachine(), lookForControlGroups(controlGroup))];
+  return [...offeredBy(await lookAtMachine(), await lookForControlGroups(controlGroup))];
 }
 
 /** Checks the nodes and the cluster; stops at the first failure that makes further checks impossible. */

@@ -87,12 +87,12 @@ const ADD = statement(
     RETURNING ${COLUMNS}`,
 );
 
-/** Until its bytes have arrived, an artifact is what was announced last. */
+/** Until its bytes have arrived, an artifact is what was announced last, by whoever did so. */
 const ANNOUNCE_AGAIN = statement(
   'announce-artifact-again',
   `
     UPDATE punctual.artifacts a SET sha256 = $2, size = $3::bigint, runnable = $4::boolean,
-      expires_at = greatest(a.expires_at, $5::bigint), used_at = $6::bigint
+      expires_at = greatest(a.expires_at, $5::bigint), used_at = $6::bigint, created_by = $7
     WHERE a.id = $1::uuid AND a.state = 'pending'
     RETURNING ${COLUMNS}`,
 );
@@ -114,7 +114,7 @@ const MAKE_GONE = statement(
     RETURNING a.id, a.sha256`,
 );
 
-/** While nobody has uploaded it, whoever announced it may take that back. */
+/** While nobody has uploaded it, whoever announced it last may take that back. */
 const WITHDRAW = statement(
   'withdraw-artifact',
   `
@@ -271,7 +271,7 @@ export function announceArtifact(
     }
     await mustHaveRoom(db, artifact, before?.size ?? 0);
     if (before) {
-      const again = [before.id, sha256, size, runnable, expiresAt, now];
+      const again = [before.id, sha256, size, runnable, expiresAt, now, createdBy];
       const [row] = await run<ArtifactRow>(db, ANNOUNCE_AGAIN, again);
       // Its bytes may have arrived since it was read.
       if (!row) throw new PunctualError('UPLOAD_DONE', `${before.id} was uploaded at this moment.`);

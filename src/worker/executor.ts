@@ -127,9 +127,9 @@ export class Executor implements AttemptOwner {
     const sized = resultOf(attempt, ending, { maxResultBytes, maxErrorBytes, isShared });
     if (attempt.trace) endTrace(attempt.trace, sized.result);
     this.#tell(attempt, ending, sized);
-    // What an abandoned attempt has started uses the machine until it is gone.
+    // What an attempt has started uses the machine until it is gone, however the attempt has ended.
     const { gone } = attempt;
-    const isLeft = ending.kind === 'abandoned' && gone !== undefined;
+    const isLeft = gone !== undefined;
     if (isLeft) void gone.then(() => this.#freeSlot());
     else this.#busy -= 1;
     if (!attempt.logs && !attempt.progress) {

@@ -355,6 +355,35 @@ describe('an attempt that is told to stop', () => {
     expect(await scheduler.resultOf(next)).toMatchObject({ result: 'after it' });
   });
 
+  it('keeps its slot while something is left of it, however it has ended', async () => {
+    const scheduler = new MemoryScheduler();
+    const job = scheduler.submit('leaving');
+    const next = scheduler.submit('leaving', 3);
+    let end: () => void;
+    const gone = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const runner: Runner = {
+      ...{ target: 'handler', runsUserCode: false, tasks: ['leaving'], queues: ['default'] },
+      run({ payload }, _, stop) {
+        if (payload === 3) return 'after it';
+        stop!.gone = gone;
+        return 'at once';
+      },
+    };
+    const worker = new WorkerRuntime({
+      ...{ gateway: scheduler, runners: [runner] },
+      options: { slots: 1, log: false },
+    });
+    onTestFinished(() => worker.stop());
+    await worker.start();
+    expect(await scheduler.resultOf(job)).toMatchObject({ result: 'at once' });
+    expect(worker.status().running).toBe(1);
+    expect(scheduler.accepted.has(next.jobId)).toBe(false);
+    end!();
+    expect(await scheduler.resultOf(next)).toMatchObject({ result: 'after it' });
+  });
+
   it('times out after its own timeout, whether it heeds the signal or not', async () => {
     const scheduler = new MemoryScheduler();
     const heeding = scheduler.submit('until-aborted', null, { timeoutMs: 20 });

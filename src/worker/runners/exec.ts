@@ -345,8 +345,8 @@ class ProgramRun {
     // A program whose attempt was stopped while its host started never begins.
     this.#throwIfStopped();
     const printed = { stdout: new PrintedLines(redaction), stderr: new PrintedLines(redaction) };
-    const print = (stream: keyof typeof printed, line: string | null) => {
-      if (line !== null) context.log[stream === 'stdout' ? 'info' : 'warn'](line);
+    const print = (stream: keyof typeof printed, lines: readonly string[]) => {
+      for (const line of lines) context.log[stream === 'stdout' ? 'info' : 'warn'](line);
     };
     host.start(request, {
       ...settle!,
@@ -361,10 +361,10 @@ class ProgramRun {
       },
     });
     const end = (graceMs: number) => host.stop(request.id, graceMs);
-    const gone = ended.then(
-      () => undefined,
-      () => undefined,
-    );
+    const settled = () => {
+      stop.gone = undefined;
+    };
+    const gone = ended.then(settled, settled);
     stop.gone = gone;
     follow({ session: ready.host.session().workerId, end: () => end(0), gone });
     if (stop.isTold) end(request.graceMs);

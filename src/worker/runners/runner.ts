@@ -16,7 +16,7 @@ export interface Stop {
   readonly reason: unknown;
   /** How the attempt ran a program; reported with its result, whatever that is. */
   execution?: Execution | undefined;
-  /** Resolves when nothing is left of what the attempt has started; its slot stays taken until then, also if it is abandoned. */
+  /** Resolves when nothing is left of what the attempt has started, and is undefined then: its slot stays taken until then. */
   gone?: Promise<void> | undefined;
   /** Calls back with the reason, not if it was told already. There is one listener; null takes it away. */
   listen(listener: ((reason: unknown) => void) | null): void;

@@ -140,8 +140,8 @@ it('a key that submits takes back what it has announced itself, while it is not 
     const text = await answer.text();
     return { status: answer.status, ...(text === '' ? {} : JSON.parse(text)) };
   };
-  const announced = (bytes: Uint8Array, version: string) =>
-    ask(own, 'POST', '/artifacts', {
+  const announced = (bytes: Uint8Array, version: string, key = own) =>
+    ask(key, 'POST', '/artifacts', {
       ...{ name: 'packer', version, sha256: sha256(bytes), size: bytes.length },
     });
   const withdraw = (key: string, id: string) => ask(key, 'DELETE', `/artifacts/${id}/announcement`);
@@ -154,6 +154,29 @@ it('a key that submits takes back what it has announced itself, while it is not 
   const sent = await announced(elf, '2');
   await send(sent.uploadUrl, elf);
   expect(await withdraw(own, sent.id)).toMatchObject({ status: 409, code: 'UPLOAD_DONE' });
+  // What was announced again is of the one who did so.
+  const taken = await announced(newElf(), '4');
+  const anew = await announced(newElf(), '4', other);
+  expect(anew).toMatchObject({ id: taken.id, createdBy: 'other' });
+  expect(await withdraw(own, anew.id)).toMatchObject({ status: 403, code: 'FORBIDDEN' });
+  expect(await withdraw(other, anew.id)).toMatchObject({ status: 204 });
+  // One that is uploaded at the same moment is there, and not gone.
+  const late = await announced(newElf(), '5');
+  const { pool } = node.node.context.shards[0];
+  const client = await pool.connect();
+  await client.query('BEGIN');
+  await client.query("UPDATE punctual.artifacts SET state = 'ready', ready_at = 1 WHERE id = $1", [late.id]);
+  const lost = withdraw(own, late.id);
+  const waits = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+    AND query LIKE '%a.created_by = $3%'`;
+  await expect.poll(async () => (await pool.query(waits)).rowCount).toBe(1);
+  await client.query('COMMIT');
+  client.release();
+  expect(await lost).toMatchObject({ status: 409, code: 'UPLOAD_DONE' });
+  await pool.query(
+    "UPDATE punctual.artifacts SET state = 'gone', name = NULL, version = NULL WHERE id = $1",
+    [late.id],
+  );
   const awaited = await announced(newElf(), '3');
   await ask(own, 'POST', '/jobs', { target: { type: 'exec', artifact: 'packer@3' } });
   expect(await withdraw(own, awaited.id)).toMatchObject({ status: 409, code: 'ARTIFACT_IN_USE' });

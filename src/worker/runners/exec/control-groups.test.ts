@@ -1,8 +1,18 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { baseOf, openControlGroups } from './control-groups.js';
+import { baseOf, closeControlGroups, openControlGroups, whyNotEntered } from './control-groups.js';
 
 const MOUNTS = `24 1 0:22 / /proc rw - proc proc rw
 31 1 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate`;
@@ -72,4 +82,40 @@ describe('the groups of a worker', () => {
     expect(readFileSync(join(path, 'punctual-worker', 'cgroup.procs'), 'utf8')).toBe('41');
     expect(readFileSync(join(path, 'cgroup.subtree_control'), 'utf8')).toMatch(/^\+(memory|pids|cpu)$/);
   });
+});
+
+/** A group of the kernel, without controllers; null if this process can make none. */
+function realGroup(): string | null {
+  try {
+    const mounts = readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+    const mount = mounts.find((line) => line.includes(' - cgroup2 '))!.split(' ')[4]!;
+    const path = join(mount, `punctual-enter-${process.pid}`);
+    mkdirSync(path);
+    return path;
+  } catch {
+    return null;
+  }
+}
+
+it('groups of the kernel are used only if programs can enter them', async ({ skip }) => {
+  const path = realGroup();
+  if (path === null) skip('no groups can be made here');
+  onTestFinished(() => rmdirSync(path!));
+  expect(await whyNotEntered(path!)).toBeNull();
+  const groups = await openControlGroups(path!, 'w');
+  expect(groups).toHaveProperty('use');
+  if ('use' in groups) await closeControlGroups(groups.use);
+  if (process.getuid?.() !== 0) return;
+  // Its own, and not the one that both this group and the one of its processes are below.
+  const user = 23_456;
+  for (const each of ['', 'cgroup.procs', 'cgroup.subtree_control']) chownSync(join(path!, each), user, user);
+  const module = new URL('../../../../dist/worker/runners/exec/control-groups.js', import.meta.url).href;
+  const script = `import(${JSON.stringify(module)})
+    .then(({ openControlGroups }) => openControlGroups(${JSON.stringify(path)}, 'w'))
+    .then((found) => console.log(JSON.stringify(found)))`;
+  const options = { uid: user, gid: user, encoding: 'utf8', cwd: '/' } as const;
+  expect(JSON.parse(execFileSync(process.execPath, ['-e', script], options))).toEqual({
+    why: expect.stringMatching(/cannot enter groups below it/),
+  });
+  expect(readdirSync(path!).some((name) => name.startsWith('punctual-'))).toBe(false);
 });

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { isAbsolute, join, relative } from 'node:path';
 import { messageOf } from '../../../core/errors.js';
 import { endGroup } from './host/control-group.js';
-import type { Found } from './machine.js';
+import { type Found, failureOf } from './machine.js';
 
 /**
  * Control groups of version 2, in which the kernel keeps limits of all processes of an attempt together. A worker uses a group that was
@@ -109,7 +109,26 @@ async function openBelow(base: string, name: string, pid: number): Promise<Contr
   await leaveTo(base, pid);
   const given = enable(base);
   mkdirSync(path, { recursive: true });
-  return { path, controllers: new Set(enable(path).filter((each) => given.includes(each))) };
+  const controllers = new Set(enable(path).filter((each) => given.includes(each)));
+  const why = await whyNotEntered(path);
+  if (why === null) return { path, controllers };
+  await endGroup(path);
+  throw new Error(why);
+}
+
+/**
+ * Why no program can enter a group below this one; null if it can. The kernel lets a process go from one group to another only if its user
+ * may write to what both are below, too, so that owning a group is not enough.
+ */
+export async function whyNotEntered(path: string): Promise<string | null> {
+  const trial = join(path, `punctual-trial-${process.pid}`);
+  mkdirSync(trial);
+  try {
+    const said = await failureOf('/bin/sh', ['-c', 'echo 0 > "$1/cgroup.procs"', 'sh', trial], null);
+    return said && `programs cannot enter groups below it, as its user may not move them there: ${said}`;
+  } finally {
+    await endGroup(trial);
+  }
 }
 
 /** A group with other processes is not there for the attempts alone, and they are not to be moved. */

@@ -390,6 +390,101 @@ describe.runIf(IS_LINUX)('the host', () => {
     },
   );
 
+  it('goes on when there is no room for more programs, and fails those alone', async () => {
+    if (machine.prlimit === null) return;
+    for (const bound of ['--nofile=64:64', '--nofile=40:40']) {
+      const around = [machine.prlimit, bound, '--'];
+      const host = new ExecHostProcess({ namespace: null, launcher, around }, () => undefined);
+      onTestFinished(() => host.close());
+      const failures: string[] = [];
+      const all = Array.from({ length: 24 }, () => {
+        const started = start('group', ['-c', 'echo up; exec sleep 1000'], {}, host);
+        started.ended.catch(({ code, message }) => failures.push(`${code} ${message}`));
+        return started;
+      });
+      const up = () => all.filter(({ lines }) => lines.includes('up'));
+      await expect.poll(() => up().length + failures.length).toBe(24);
+      expect(up().length).toBeGreaterThan(0);
+      expect(failures.length).toBeGreaterThan(0);
+      for (const failure of failures) expect(failure).toMatch(/^NOT_RUNNABLE .*EMFILE/);
+      const running = up();
+      for (const { stop } of running) stop(0);
+      for (const { ended } of running) expect(await ended).toMatchObject({ by: 'stop', signal: 'SIGKILL' });
+      const after = await start('group', ['-c', 'echo again'], {}, host).ended;
+      expect(after).toMatchObject({ exitCode: 0, stdout: 'again\n' });
+    }
+  });
+
+  it('lets no program have more than the worker may, and as much as it may', async () => {
+    if (machine.prlimit === null || launcher === null || problem('user') !== null) return;
+    const around = [machine.prlimit, '--nofile=256:256', '--nproc=500:500', '--'];
+    const host = new ExecHostProcess({ namespace: null, launcher, around }, () => undefined);
+    onTestFinished(() => host.close());
+    const run = (files: number, processes: number) => {
+      const bounds = [
+        { name: 'nofile', soft: files, hard: files },
+        { name: 'nproc', soft: processes, hard: processes },
+      ] as const;
+      const script =
+        'ulimit -n; ulimit -Hn; grep "Max processes" /proc/self/limits | tr -s " "; (true) && echo forked';
+      return start('user', ['-c', script], { bounds }, host).ended;
+    };
+    expect((await run(200, 50)).stdout).toBe('200\n200\nMax processes 50 50 processes \nforked\n');
+    expect((await run(256, 500)).exitCode).toBe(0);
+    // It is one process itself, and so can start no other.
+    expect((await run(200, 1)).stdout).toBe('200\n200\n');
+    for (const [files, processes] of [
+      [300, 50],
+      [200, 501],
+    ] as const)
+      await expect(run(files, processes)).rejects.toMatchObject({ message: expect.stringMatching(/EPERM/) });
+  });
+
+  /** A host without a namespace, whose launchers can be found. */
+  async function hostWithLaunchers() {
+    const host = new ExecHostProcess({ namespace: null, launcher, around: [] }, () => undefined);
+    onTestFinished(() => host.close());
+    const { pid } = await host.ready();
+    const isLauncher = (each: number) => {
+      // The first process of a namespace may show nobody its file.
+      const words = readFileSync(`/proc/${each}/cmdline`, 'utf8');
+      return words === `${launcher}\0`;
+    };
+    return { host, launchers: () => descendants(pid).filter(isLauncher) };
+  }
+
+  it('misses no launcher that has nothing to do', async () => {
+    if (launcher === null) return;
+    const { host, launchers } = await hostWithLaunchers();
+    const long = start('group', ['-c', 'echo up; exec sleep 1000'], {}, host);
+    await expect.poll(() => long.lines).toEqual(['up']);
+    const busy = launchers();
+    await start('group', ['-c', ':'], {}, host).ended;
+    const [idle] = launchers().filter((each) => !busy.includes(each));
+    process.kill(idle!, 'SIGKILL');
+    await expect.poll(launchers).toEqual(busy);
+    expect(await start('group', ['-c', 'exit 5'], {}, host).ended).toMatchObject({ exitCode: 5 });
+    long.stop(0);
+    expect(await long.ended).toMatchObject({ by: 'stop' });
+  });
+
+  it('fails the program of a launcher that is lost alone, if all of its processes can be found', async () => {
+    if (launcher === null || problem('user') !== null) return;
+    const { host, launchers } = await hostWithLaunchers();
+    const other = start('user', ['-c', 'echo up; exec sleep 1000'], {}, host);
+    await expect.poll(() => other.lines).toEqual(['up']);
+    const [theirs] = launchers();
+    const line = new LifeLine();
+    const script = `setsid sh -c 'trap "" TERM; exec 3>"${line.path}"; echo up >&3; sleep 1000' & wait`;
+    const { ended } = start('user', ['-c', script], {}, host);
+    await line.up.times(1);
+    process.kill(launchers().find((each) => each !== theirs)!, 'SIGKILL');
+    expect(await ended).toMatchObject({ signal: 'SIGKILL', isWhole: true, hasFolder: true });
+    await line.gone;
+    other.stop(0);
+    expect(await other.ended).toMatchObject({ by: 'stop' });
+  });
+
   it('keeps few zombies, whatever programs leave behind', async () => {
     const host = hostFor('user');
     if (problem('user') !== null) return;

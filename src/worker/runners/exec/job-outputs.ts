@@ -1,6 +1,6 @@
-import { constants, type Dirent, opendirSync } from 'node:fs';
+import { closeSync, constants, type Dirent, opendirSync, openSync } from 'node:fs';
 import { type FileHandle, open, opendir } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { asPunctualError, messageOf } from '../../../core/errors.js';
 import type { WorkerGateway } from '../../../core/gateway.js';
 import type { JobLog } from '../../../core/task.js';
@@ -15,6 +15,8 @@ const MOST_LEVELS = 8;
 const MOST_ENTRIES = 10_000;
 /** How often a file is sent again while no node can take it. */
 const MOST_TRIES = 20;
+/** A link in the place of a folder would lead to files of the worker. */
+const FOLDER_ONLY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 interface OutputParts {
   readonly gateway: Pick<WorkerGateway, 'output' | 'triesAtOnce'>;
@@ -34,13 +36,12 @@ export async function sendOutputs(parts: OutputParts): Promise<void> {
   if (isEmpty(folder)) return;
   let sent = 0;
   const budget = { entries: MOST_ENTRIES + 1 };
-  for await (const path of filesBelow(folder, MOST_LEVELS, budget)) {
+  for await (const { path, name } of filesBelow(folder, '', MOST_LEVELS, budget)) {
     if (sent === MOST_FILES) {
       log.warn(`More than ${MOST_FILES} files are in output; the others are not kept.`);
       return;
     }
     sent += 1;
-    const name = relative(folder, path);
     await sendOutput(parts, path, name).catch((error) => {
       log.warn(`output/${name} is not kept: ${messageOf(error)}`);
     });
@@ -50,10 +51,12 @@ export async function sendOutputs(parts: OutputParts): Promise<void> {
     log.warn(`More than ${MOST_ENTRIES} entries are in output; not all were looked at.`);
 }
 
-/** Also if it is gone. */
+/** Also if it is gone, or no folder any more. */
 function isEmpty(path: string): boolean {
+  const opened = openFolder(path);
+  if (opened === null) return true;
   try {
-    const folder = opendirSync(path);
+    const folder = opendirSync(opened.path);
     try {
       return folder.readSync() === null;
     } finally {
@@ -61,6 +64,21 @@ function isEmpty(path: string): boolean {
     }
   } catch {
     return true;
+  } finally {
+    closeSync(opened.descriptor);
+  }
+}
+
+/**
+ * A folder, with a path that leads to this one also if something else is put in its place; null if it is gone, closed, or no folder.
+ * Systems without `/proc` have no such path.
+ */
+function openFolder(path: string): { readonly descriptor: number; readonly path: string } | null {
+  try {
+    const descriptor = openSync(path, FOLDER_ONLY);
+    return { descriptor, path: process.platform === 'linux' ? `/proc/self/fd/${descriptor}` : path };
+  } catch {
+    return null;
   }
 }
 
@@ -69,11 +87,29 @@ interface EntryBudget {
   entries: number;
 }
 
-async function* filesBelow(folder: string, levels: number, budget: EntryBudget): AsyncGenerator<string> {
-  for (const entry of await entriesOf(folder, budget)) {
-    const path = join(folder, entry.name);
-    if (entry.isDirectory() && levels > 1) yield* filesBelow(path, levels - 1, budget);
-    else if (entry.isFile()) yield path;
+/** A file that was found; its path is good until the next one is asked for. */
+interface FoundFile {
+  readonly path: string;
+  /** Its path below the folder of all. */
+  readonly name: string;
+}
+
+async function* filesBelow(
+  folder: string,
+  name: string,
+  levels: number,
+  budget: EntryBudget,
+): AsyncGenerator<FoundFile> {
+  const opened = openFolder(folder);
+  if (opened === null) return;
+  try {
+    for (const entry of await entriesOf(opened.path, budget)) {
+      const found = { path: join(opened.path, entry.name), name: join(name, entry.name) };
+      if (entry.isDirectory() && levels > 1) yield* filesBelow(found.path, found.name, levels - 1, budget);
+      else if (entry.isFile()) yield found;
+    }
+  } finally {
+    closeSync(opened.descriptor);
   }
 }
 
@@ -87,7 +123,7 @@ async function entriesOf(path: string, budget: EntryBudget): Promise<Dirent[]> {
       entries.push(entry);
     }
   } catch {
-    // It is gone, or closed.
+    // It cannot be read.
   }
   return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
 }

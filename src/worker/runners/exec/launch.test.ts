@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type Launch, launch, lowerLimits, stricter } from './launch.js';
-import { type Machine, rangeIn } from './machine.js';
+import { hardLimitsIn, type Machine, rangeIn } from './machine.js';
 import { seccompFilter } from './seccomp.js';
 
 const WITHOUT = { why: 'it is not here' };
@@ -15,6 +15,7 @@ const MACHINE: Machine = {
   launcher: null,
   groups: WITHOUT,
   prlimit: '/usr/bin/prlimit',
+  hardLimits: {},
   setpriv: null,
 };
 const PROGRAM: Launch = {
@@ -75,6 +76,25 @@ describe('what stands around a program', () => {
     expect(launched.execution).toEqual(execution);
   });
 
+  it('are no higher limits than those of the worker', () => {
+    const text =
+      'Limit Soft Limit Hard Limit\nMax cpu time   unlimited   unlimited seconds\nMax open files   99   100   files\n';
+    const hardLimits = { ...hardLimitsIn(text), nproc: 7, fsize: 9 };
+    expect(hardLimits).toEqual({ nofile: 100, nproc: 7, fsize: 9 });
+    const limits = { files: 500, processes: 8, disk: 10 };
+    const { bounds, execution } = launch({ ...PROGRAM, limits }, { ...MACHINE, hardLimits });
+    expect(bounds).toEqual([
+      { name: 'nofile', soft: 100, hard: 100 },
+      { name: 'fsize', soft: 9, hard: 9 },
+      { name: 'nproc', soft: 7, hard: 7 },
+    ]);
+    expect(execution.limits).toMatchObject({
+      files: { value: 100 },
+      processes: { value: 7 },
+      disk: { value: 10 },
+    });
+  });
+
   it('are limits of all of its processes together, where there are control groups', () => {
     const limits = { memory: 1 << 26, processes: 8, cpus: 0.5, files: 64 } as const;
     const all = { path: '/groups', controllers: new Set(['memory', 'pids', 'cpu'] as const) };
@@ -90,6 +110,15 @@ describe('what stands around a program', () => {
     expect(own).toMatchObject({ memory: { how: 'approximated' }, cpus: { how: 'approximated' } });
     const apart = launch({ ...PROGRAM, user: null, limits, isolation: 'required' }, machine).execution.limits;
     expect(apart).toMatchObject({ memory: { how: 'enforced' }, processes: { how: 'enforced' } });
+    // In namespaces alone they could mount them.
+    const namespaces = { ...machine, bubblewrap: WITHOUT };
+    const mounting = launch({ ...PROGRAM, user: null, limits, isolation: 'required' }, namespaces);
+    expect(mounting.execution).toMatchObject({
+      isolation: 'namespaces',
+      limits: { memory: { how: 'approximated' }, processes: { how: 'approximated' } },
+    });
+    const theirs = launch({ ...PROGRAM, limits, isolation: 'required' }, namespaces);
+    expect(theirs.execution.limits).toMatchObject({ memory: { how: 'enforced' } });
     // What the kernel does not offer is done as elsewhere.
     const some = { ...all, controllers: new Set(['pids'] as const) };
     const fewer = launch({ ...PROGRAM, user: null, limits }, { ...machine, groups: { use: some } });

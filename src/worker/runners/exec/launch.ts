@@ -6,7 +6,7 @@ import type { Controller } from './control-groups.js';
 import { ExecError } from './exec-error.js';
 import type { GroupSettings } from './host/control-group.js';
 import type { Bound, Tree } from './host/messages.js';
-import type { Machine } from './machine.js';
+import type { HardLimits, Machine } from './machine.js';
 import { EMPTIED, TAKEN_PROGRAM } from './namespace-script.js';
 
 /** How a program is started: what stands around it, and what of its limits and of its isolation is in force. Pure. */
@@ -72,20 +72,22 @@ function amount(value: string | number): number {
 
 /** How the program is started on this machine; throws if it must be isolated and cannot be. */
 export function launch(program: Launch, machine: Machine): Launched {
-  const { limits, user, isolation } = program;
+  const { user, isolation } = program;
+  const limits = withinHard(program.limits, machine.hardLimits, user !== null);
   const canBound = machine.launcher !== null || machine.prlimit !== null;
   const controllers = controllersOf(machine);
-  const keptWith = (isApart: boolean): Kept => ({
-    bounds: canBound ? boundsOf(limits, user !== null) : [],
+  const keptWith = (seesNoGroups: boolean): Kept => ({
+    bounds: canBound ? boundsOf(limits, machine.hardLimits, user !== null) : [],
     group: groupOf(limits, controllers),
     limits: reportLimits(limits, {
       ...{ canBound, hasUser: user !== null, controllers },
-      canLeaveGroup: user === null && !isApart,
+      canLeaveGroup: user === null && !seesNoGroups,
     }),
   });
   if (isolation === 'none') return bare(program, machine, keptWith(false));
-  const kept = keptWith(true);
-  const apart = inBubblewrap(program, machine, kept) ?? inNamespaces(program, machine, kept);
+  // In namespaces alone, a program may mount the control groups.
+  const apart =
+    inBubblewrap(program, machine, keptWith(true)) ?? inNamespaces(program, machine, keptWith(false));
   if (apart) return apart;
   if (isolation === 'required') throw notIsolated(machine);
   return bare(program, machine, keptWith(false));
@@ -207,12 +209,22 @@ function bubblewrapWords(
   ];
 }
 
+/** Limits that each process keeps, not above what the worker itself is limited to, which is in force anyway. */
+function withinHard(limits: ExecLimits, { nofile, nproc }: HardLimits, hasUser: boolean): ExecLimits {
+  return lowerLimits(limits, {
+    ...(limits.files !== undefined && nofile !== undefined && { files: nofile }),
+    ...(limits.processes !== undefined && nproc !== undefined && hasUser && { processes: nproc }),
+  });
+}
+
 /** Limits of each process, which the kernel keeps. */
-function boundsOf(limits: ExecLimits, hasUser: boolean): Bound[] {
+function boundsOf(limits: ExecLimits, most: HardLimits, hasUser: boolean): Bound[] {
   const { files, cpuTime, disk, processes } = limits;
   const seconds = cpuTime === undefined ? undefined : Math.ceil(parseDuration(cpuTime)! / 1_000);
   const bound = (name: Bound['name'], soft: number | undefined, hard = soft): Bound[] =>
-    soft === undefined ? [] : [{ name, soft, hard: hard! }];
+    soft === undefined
+      ? []
+      : [{ name, soft: Math.min(soft, most[name] ?? soft), hard: Math.min(hard!, most[name] ?? hard!) }];
   return [
     ...bound('nofile', files),
     // A second after the signal that a program may catch, the kernel ends it.

@@ -12,7 +12,7 @@ const NOTHING: Machine = {
     bubblewrap: MISSING,
     namespaces: MISSING,
   },
-  ...{ launcher: null, groups: MISSING, prlimit: null, setpriv: null },
+  ...{ launcher: null, groups: MISSING, prlimit: null, hardLimits: {}, setpriv: null },
 };
 
 describe('what a machine offers to programs', () => {
@@ -54,7 +54,7 @@ describe('what a machine offers to programs', () => {
   });
 });
 
-it('control groups that are switched off or no groups are not offered', () => {
-  expect(lookForControlGroups('off')).toEqual({ why: 'they are switched off' });
-  expect(lookForControlGroups('/proc')).toHaveProperty('why');
+it('control groups that are switched off or no groups are not offered', async () => {
+  expect(await lookForControlGroups('off')).toEqual({ why: 'they are switched off' });
+  expect(await lookForControlGroups('/proc')).toHaveProperty('why');
 });

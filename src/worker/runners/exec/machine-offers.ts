@@ -1,6 +1,6 @@
-import { accessSync, constants, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { baseOf, CONTROLLERS } from './control-groups.js';
+import { baseOf, CONTROLLERS, whyNotEntered } from './control-groups.js';
 import { launcherProgram } from './host/launcher-program.js';
 import type { Found, Machine } from './machine.js';
 
@@ -19,8 +19,8 @@ export function offeredBy(machine: Machine, groups: Found<string>): readonly Off
   return [levels(machine), ends(machine), limits(machine, groups)];
 }
 
-/** Where a worker would have the control groups of its attempts. Nothing is made: that is for the worker. */
-export function lookForControlGroups(setting: string): Found<string> {
+/** Where a worker would have the control groups of its attempts. What is made to try that is removed again. */
+export async function lookForControlGroups(setting: string): Promise<Found<string>> {
   if (setting === 'off') return { why: 'they are switched off' };
   try {
     const [mounts, own] = ['mountinfo', 'cgroup'].map((name) => readFileSync(`/proc/self/${name}`, 'utf8'));
@@ -29,8 +29,8 @@ export function lookForControlGroups(setting: string): Found<string> {
     const offered = readFileSync(join(base.use, 'cgroup.controllers'), 'utf8').split(/\s+/);
     const missing = CONTROLLERS.filter((each) => !offered.includes(each));
     if (missing.length > 0) return { why: `${base.use} offers no ${missing.join(', ')}` };
-    accessSync(base.use, constants.W_OK);
-    return base;
+    const why = await whyNotEntered(base.use);
+    return why === null ? base : { why: `${base.use}: ${why}` };
   } catch (error) {
     return { why: (error as Error).message };
   }

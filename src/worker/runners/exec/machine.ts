@@ -4,6 +4,7 @@ import { chown, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { ControlGroups } from './control-groups.js';
+import type { Bound } from './host/messages.js';
 import { EMPTIED, NAMESPACE_FLAGS, NAMESPACE_SCRIPT } from './namespace-script.js';
 
 /** What this machine offers to keep programs apart and to end them, found out by trying. */
@@ -22,6 +23,9 @@ export interface UserRange {
   readonly first: number;
   readonly count: number;
 }
+
+/** Limits of each process that only root may raise. */
+export type HardLimits = Readonly<Partial<Record<Bound['name'], number>>>;
 
 /** What can be used, or why not. */
 export type Found<T> = { readonly use: T } | { readonly why: string };
@@ -46,6 +50,8 @@ export interface Machine {
   readonly groups: Found<ControlGroups>;
   /** Where prlimit is. */
   readonly prlimit: string | null;
+  /** What the worker's own processes are limited to, and so the programs; nothing for what has no limit. */
+  readonly hardLimits: HardLimits;
   /** Where setpriv is, if programs can be kept from gaining privileges. */
   readonly setpriv: string | null;
 }
@@ -62,7 +68,10 @@ export async function lookAtMachine(): Promise<Machine> {
       bubblewrap: none,
       namespaces: none,
     };
-    return { architecture, ...found, launcher: null, groups: none, prlimit: null, setpriv: null };
+    return {
+      ...{ architecture, ...found, launcher: null, groups: none },
+      ...{ prlimit: null, hardLimits: {}, setpriv: null },
+    };
   }
   const isRoot = process.getuid?.() === 0;
   const users: Found<UserRange> = isRoot ? await findUsers() : { why: 'the worker does not run as root' };
@@ -79,8 +88,34 @@ export async function lookAtMachine(): Promise<Machine> {
     launcher: null,
     groups: { why: 'they were not looked for' },
     prlimit: find('prlimit'),
+    hardLimits: hardLimitsIn(ownLimits()),
     setpriv: 'use' in setpriv ? setpriv.use[0]! : null,
   };
+}
+
+/** As the kernel names them in `/proc`. */
+const LIMIT_NAMES: Readonly<Record<Bound['name'], string>> = {
+  cpu: 'Max cpu time',
+  fsize: 'Max file size',
+  nproc: 'Max processes',
+  nofile: 'Max open files',
+};
+
+function ownLimits(): string {
+  try {
+    return readFileSync('/proc/self/limits', 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** The hard limits in a text as that of `/proc/self/limits`. */
+export function hardLimitsIn(text: string): HardLimits {
+  const found = Object.entries(LIMIT_NAMES).flatMap(([name, title]) => {
+    const hard = new RegExp(`^${title} +\\S+ +(\\d+)`, 'm').exec(text)?.[1];
+    return hard === undefined ? [] : [[name, Number(hard)]];
+  });
+  return Object.fromEntries(found);
 }
 
 function namespaceWords(isRoot: boolean): string[] {

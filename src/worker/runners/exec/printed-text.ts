@@ -10,6 +10,8 @@ import type { EndedMessage } from './host/messages.js';
 const SHOWN = 4 * 1024;
 /** For secrets that are longer than this, a part may be shown where a stream was cut. */
 const MOST_MARGIN = 64 * 1024;
+/** The most characters that are shown as one line, fewer than a log takes: more would be left out there. */
+const LONGEST_SHOWN = 8 * 1024;
 
 /** The bytes of the end of a stream that have to be kept, so that the beginning of it can be left out. */
 export function tailBytesFor(redaction: Redaction): number {
@@ -29,7 +31,11 @@ export function redactedEnd(end: EndedMessage, redaction: Redaction): EndedMessa
 /** The end of a stream. Where it was cut, it may begin with the end of a secret. */
 function shownTail(tail: string, isCut: boolean, redaction: Redaction): string {
   const text = redaction.text(tail);
-  return (isCut ? text.slice(marginOf(redaction)) : text).slice(-SHOWN);
+  if (!isCut) return text.slice(-SHOWN);
+  const margin = marginOf(redaction);
+  // Names may be longer than the secrets whose places they take, and push the rest of another one out of the margin.
+  const redacted = redaction.text(tail.slice(0, margin)).length;
+  return text.slice(Math.max(margin, redacted)).slice(-SHOWN);
 }
 
 function marginOf(redaction: Redaction): number {
@@ -43,17 +49,35 @@ export class PrintedLines {
 
   constructor(private readonly redaction: Redaction) {}
 
-  /** The next line or part as it may be shown; null if nothing of it may be yet. */
-  add(text: string, continues: boolean): string | null {
+  /** The next line or part as it may be shown, in pieces if it is long; empty if nothing of it may be yet. */
+  add(text: string, continues: boolean): string[] {
     const redacted = this.redaction.text(this.#held + text);
     const margin = continues ? marginOf(this.redaction) : 0;
-    const shown = Math.max(0, redacted.length - margin);
+    const shown = betweenCharacters(redacted, Math.max(0, redacted.length - margin));
     this.#held = redacted.slice(shown);
-    return continues && shown === 0 ? null : redacted.slice(0, shown);
+    return continues && shown === 0 ? [] : piecesOf(redacted.slice(0, shown));
   }
 
-  /** What is left of a line without an end; null for nothing. Not to be called if what follows was left out. */
-  end(): string | null {
-    return this.#held === '' ? null : this.#held;
+  /** What is left of a line without an end. Not to be called if what follows was left out. */
+  end(): string[] {
+    return this.#held === '' ? [] : piecesOf(this.#held);
   }
+}
+
+function piecesOf(text: string): string[] {
+  const pieces: string[] = [];
+  let from = 0;
+  while (text.length - from > LONGEST_SHOWN) {
+    const to = betweenCharacters(text, from + LONGEST_SHOWN);
+    pieces.push(text.slice(from, to));
+    from = to;
+  }
+  pieces.push(text.slice(from));
+  return pieces;
+}
+
+/** The place itself, or the one before it if it is within a character that takes two. */
+function betweenCharacters(text: string, at: number): number {
+  const isWithin = at > 0 && (text.codePointAt(at - 1) ?? 0) > 0xffff;
+  return isWithin ? at - 1 : at;
 }

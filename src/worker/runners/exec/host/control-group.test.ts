@@ -46,6 +46,20 @@ describe.runIf(GROUPS !== null)('a control group of the kernel', () => {
   });
 });
 
+it('groups that are nested deeply are removed in as many steps as there are', async () => {
+  const root = mkdtempSync(join(tmpdir(), 'punctual-group-'));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const path = join(root, 'group');
+  const deepest = join(path, ...Array.from({ length: 24 }, () => 'd'));
+  mkdirSync(deepest, { recursive: true });
+  // As if something ran in it.
+  writeFileSync(join(deepest, 'busy'), '');
+  const ended = endGroup(path);
+  rmSync(join(deepest, 'busy'));
+  expect(await ended).toBe(true);
+  expect(existsSync(path)).toBe(false);
+});
+
 it('a group that is gone is removed already', async () => {
   expect(await endGroup(join(tmpdir(), 'punctual-no-such-group'))).toBe(true);
 });

@@ -48,7 +48,11 @@ export async function endGroup(path: string): Promise<boolean> {
 
 /** Those below come first: the kernel removes none that has others. */
 function isRemoved(path: string): boolean {
-  for (const below of groupsBelow(path)) isRemoved(below);
+  for (const below of groupsBelow(path)) isRemovedAlone(below);
+  return isRemovedAlone(path);
+}
+
+function isRemovedAlone(path: string): boolean {
   try {
     rmdirSync(path);
     return true;

@@ -230,11 +230,31 @@ describe.runIf(CAN_RUN)('the launcher', () => {
     expect((await run({})).exitCode).toBe(0);
   });
 
+  it('says so where the disk is too small for what a program is given', async ({ skip }) => {
+    const small = join(root, 'small');
+    mkdirSync(small);
+    try {
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', small], { stdio: 'ignore' });
+    } catch {
+      skip('nothing can be mounted here');
+    }
+    try {
+      const folder = { path: join(small, 'job'), payload: JSON.stringify('x'.repeat(100_000)) };
+      await expect(run({ folder })).rejects.toMatchObject({ code: 'ENOSPC' });
+    } finally {
+      // The launcher closes what a start that has failed has left open with its next one.
+      execFileSync('umount', ['-l', small]);
+    }
+  });
+
   it('leaves to Node what is too long for it', async () => {
     const payload = JSON.stringify('x'.repeat(17_000_000));
     const folder = { path: join(root, 'long'), payload };
     const { stdout, isRemoved } = await run({ argv: ['/usr/bin/wc', '-c'], folder });
     expect([Number(stdout), isRemoved]).toEqual([payload.length, true]);
+    // Nobody would set the limits of this one.
+    const bounds = [{ name: 'nofile', soft: 50, hard: 50 }] as const;
+    await expect(run({ folder, bounds })).rejects.toMatchObject({ code: 'E2BIG' });
   });
 });
 

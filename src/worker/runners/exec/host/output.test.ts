@@ -8,12 +8,15 @@ function stream({ headBytes = 100, tailBytes = 10, bytes = 1_000 } = {}) {
   const lines: string[] = [];
   const budget = { bytes, isCut: false };
   const open: string[] = [];
+  /** All of it, with the ends of whole lines. */
+  const shown = { text: '' };
   const onLines = (more: readonly string[], continues: readonly number[]) => {
     open.push(...continues.map((index) => more[index]!));
     lines.push(...more);
+    for (const [index, line] of more.entries()) shown.text += continues.includes(index) ? line : `${line}\n`;
   };
   const output = new OutputStream({ headBytes, tailBytes, budget, onLines });
-  return { output, lines, open, budget };
+  return { output, lines, open, shown, budget };
 }
 
 /** The bytes in pieces of these lengths. */
@@ -73,6 +76,29 @@ describe('what is kept of a stream', () => {
     output.add(Buffer.from('y'.repeat(9_000)));
     expect(open.slice(2).map((line) => line.length)).toEqual([8_192, 808]);
     expect(output.isTailCut).toBe(true);
+  });
+
+  it('has in parts of a long line the same characters, wherever the pieces end', () => {
+    const unit = fc.constantFrom('é', '€', '🎉', 'a', '\r', '\r\n');
+    fc.assert(
+      fc.property(fc.string({ unit, maxLength: 12 }), fc.nat(40), (end, cut) => {
+        const { output, shown } = stream({ headBytes: 1_000, bytes: 100_000 });
+        const whole = `${'x'.repeat(8_190)}${end}\nnext\n`;
+        const bytes = Buffer.from(whole);
+        for (const piece of piecesOf(bytes, [8_180 + cut])) output.add(piece);
+        expect(shown.text).toBe(whole.replaceAll('\r\n', '\n'));
+      }),
+    );
+  });
+
+  it('has bytes that are no characters, as long as they may become some', () => {
+    const { output, lines } = stream({ bytes: 100_000 });
+    output.add(Buffer.concat([Buffer.alloc(8_200, 'x'), Buffer.from([0xf0, 0x9f, 0x8e])]));
+    output.end();
+    expect(lines.at(-1)).toBe('\uFFFD');
+    output.add(Buffer.alloc(9_000, 0x80));
+    output.end();
+    expect(lines.join('').replaceAll('x', '')).toBe('\uFFFD'.repeat(9_001));
   });
 
   it('takes little more memory than its bytes, also if they come one by one', () => {

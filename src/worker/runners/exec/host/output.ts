@@ -2,7 +2,9 @@
 
 /** The longest part of a line that is passed on as one. */
 const LONGEST_LINE = 8 * 1024;
-const NEW_LINE = 0x0a;
+const [NEW_LINE, CARRIAGE_RETURN] = [0x0a, 0x0d];
+/** The bytes of the longest character. */
+const LONGEST_CHARACTER = 4;
 
 /** The bytes that both streams of a program may still pass on as lines. */
 export interface LineBudget {
@@ -151,10 +153,17 @@ export class OutputStream {
     if (lines.length > 0) this.#pass(lines);
   }
 
-  /** The line that has come so far; one that is longer than a line may be becomes several. */
+  /**
+   * The line that has come so far; one that is longer than a line may be becomes several. Of one that goes on, what belongs to its next
+   * bytes stays: a part of a character, and the beginning of a line end.
+   */
   #takeRest(continues: boolean): Part[] {
-    const text = this.#rest.bytes.toString('utf8').replace(/\r$/, '');
+    const bytes = this.#rest.bytes;
+    const end = continues ? wholeLength(bytes) : bytes.length;
+    const read = bytes.toString('utf8', 0, end);
+    const text = continues ? read : read.replace(/\r$/, '');
     this.#rest.clear();
+    this.#rest.add(bytes.subarray(end));
     const parts = Math.max(1, Math.ceil(text.length / LONGEST_LINE));
     return Array.from({ length: parts }, (_, i) => ({
       text: text.slice(i * LONGEST_LINE, (i + 1) * LONGEST_LINE),
@@ -178,4 +187,18 @@ export class OutputStream {
     }
     if (passed.length > 0) onLines(passed, open);
   }
+}
+
+/** How many of the bytes are there without what the next ones may complete. */
+function wholeLength(bytes: Buffer): number {
+  const last = bytes.length - 1;
+  if (bytes[last] === CARRIAGE_RETURN) return last;
+  for (let at = last; at >= 0 && at > last - LONGEST_CHARACTER; at--) {
+    const byte = bytes[at]!;
+    // Within a character, the bytes behind the first one begin with the bits 10.
+    if ((byte & 0xc0) === 0x80) continue;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    return at + length > bytes.length ? at : bytes.length;
+  }
+  return bytes.length;
 }

@@ -13,6 +13,8 @@ const ROUNDS = 5;
 const PATIENCE_MS = 10_000;
 /** How long the process may take that ends all others of its user; these could stop it. */
 const ENDER_MS = 500;
+/** What is not seen for want of room to look is not gone. */
+const NO_ROOM: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE', 'ENOMEM']);
 /** Other systems than Linux have no list of processes that can be read. */
 const HAS_LIST = existsSync('/proc/self/stat');
 
@@ -20,21 +22,18 @@ const HAS_LIST = existsSync('/proc/self/stat');
 function processesOfUser(uid: number): number[] {
   return allProcesses().filter((pid) => {
     try {
-      return statSync(`/proc/${pid}`).uid === uid && isAlive(pid);
+      if (statSync(`/proc/${pid}`).uid !== uid) return false;
     } catch {
       return false;
     }
+    return isAlive(pid);
   });
 }
 
 function allProcesses(): number[] {
-  try {
-    return readdirSync('/proc')
-      .map(Number)
-      .filter((pid) => Number.isSafeInteger(pid) && pid > 1 && pid !== process.pid);
-  } catch {
-    return [];
-  }
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => Number.isSafeInteger(pid) && pid > 1 && pid !== process.pid);
 }
 
 /** The fields of `/proc/PID/stat` behind the name, which may hold anything; null if there is no such process. */
@@ -42,7 +41,8 @@ function statOf(pid: number): readonly string[] | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return text.slice(text.lastIndexOf(')') + 2).split(' ');
-  } catch {
+  } catch (error) {
+    if (NO_ROOM.has((error as NodeJS.ErrnoException).code)) throw error;
     return null;
   }
 }
@@ -65,6 +65,19 @@ function firstChildOf(pid: number): number | null {
 
 /** The processes of a tree that can be found: those of the user, or those below the first one, or those of its session. */
 export function processesOf(tree: Tree, first: number): number[] {
+  return lookFor(tree, first) ?? [];
+}
+
+/** Null if they cannot be looked for now. */
+function lookFor(tree: Tree, first: number): number[] | null {
+  try {
+    return listOf(tree, first);
+  } catch {
+    return null;
+  }
+}
+
+function listOf(tree: Tree, first: number): number[] {
   if (tree.kind === 'user') return processesOfUser(tree.uid);
   if (tree.kind === 'namespace') return descendantsOf(first);
   if (!HAS_LIST) return isGroup(first) ? [-first] : [];
@@ -128,11 +141,11 @@ export interface TreeEnd {
 export async function endTree(tree: Tree, first: number): Promise<TreeEnd> {
   const until = performance.now() + PATIENCE_MS;
   for (let round = 0; ; round++) {
-    const found = processesOf(tree, first);
-    if (found.length === 0) return { hadProcesses: round > 0, isWhole: tree.kind !== 'group' };
+    const found = lookFor(tree, first);
+    if (found?.length === 0) return { hadProcesses: round > 0, isWhole: tree.kind !== 'group' };
     if (performance.now() > until) return { hadProcesses: true, isWhole: false };
     if (tree.kind !== 'user') signal(-first, 'SIGKILL');
-    for (const pid of found) signal(pid, 'SIGKILL');
+    for (const pid of found ?? []) signal(pid, 'SIGKILL');
     // Something starts processes faster than they are found.
     if (tree.kind === 'user' && round >= ROUNDS) await endUser(tree.uid);
     await pause(Math.min(round, ROUNDS));
@@ -146,9 +159,14 @@ function endUser(uid: number): Promise<void> {
       ...{ uid, gid: uid, env: {}, stdio: 'ignore' as const },
       ...{ timeout: ENDER_MS, killSignal: 'SIGKILL' as const },
     };
-    const child = spawn('/bin/sh', ['-c', 'kill -KILL -1'], options);
-    child.on('error', () => resolve());
-    child.on('exit', () => resolve());
+    try {
+      const child = spawn('/bin/sh', ['-c', 'kill -KILL -1'], options);
+      child.on('error', () => resolve());
+      child.on('exit', () => resolve());
+    } catch {
+      // There is no room for it now; the next round tries again.
+      resolve();
+    }
   });
 }
 

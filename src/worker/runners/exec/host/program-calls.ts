@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { join } from 'node:path';
 import { type Architecture, CallList, type CallName, Place } from './call-list.js';
 import { type FolderParts, filesOf, OUTPUT_FOLDER, PAYLOAD_FILE } from './job-folder.js';
@@ -30,8 +31,11 @@ const RESOURCES: Readonly<Record<Bound['name'], number>> = { cpu: 0, fsize: 1, n
 
 /** The most calls that may fail on the way to the program. */
 const MOST_RESULTS = 40;
-/** The answer to a start: the process, and the results of the calls that must not fail. */
-export const STARTED_BYTES = 8 * (1 + MOST_RESULTS);
+/** The most files that a folder is made with. */
+const MOST_FILES = 2;
+const FILES_AT = 8 * (1 + MOST_RESULTS);
+/** The answer to a start: the process, the results of the calls that must not fail, and whether files were written as a whole. */
+export const STARTED_BYTES = FILES_AT + 8 * MOST_FILES;
 /** The answer when the program has ended: its status. */
 export const ENDED_BYTES = 8;
 /** The answer to a removal: what came of the folder. */
@@ -41,6 +45,7 @@ export const REMOVED_BYTES = 8;
 class StrictCalls {
   #failed = new Place();
   #count = 0;
+  #files = 0;
 
   /** The results are kept at an address. */
   constructor(
@@ -58,13 +63,21 @@ class StrictCalls {
     if (this.#count > MOST_RESULTS) throw new Error('the program has more limits than there are');
     this.list.call(name, args, { keepAt: this.answer + 8 * this.#count, ifNegative: this.#failed });
   }
+
+  /** Where the disk is full, less is written than was asked for, and this leads before the beginning of the file. */
+  mustHaveWritten(descriptor: number, bytes: number): void {
+    if (this.#files === MOST_FILES) throw new Error('the folder has more files than there are');
+    const keepAt = this.answer + FILES_AT + 8 * this.#files;
+    this.list.call('lseek', [descriptor, -bytes, SEEK_END], { keepAt, ifNegative: this.#failed });
+    this.#files += 1;
+  }
 }
 
 /** Makes the folder of a program, starts it, tells so, waits for it, and tells how it has ended. */
 export function startCalls(request: StartRequest, architecture: Architecture): Buffer {
   const { folder, tree } = request;
   const list = new CallList(architecture);
-  const answer = list.room(1 + MOST_RESULTS);
+  const answer = list.room(STARTED_BYTES / 8);
   const strict = new StrictCalls(list, answer);
   const [child, told, refused] = [new Place(), new Place(), new Place()];
   strict.onFailure(told);
@@ -110,8 +123,7 @@ function makeFolder(list: CallList, strict: StrictCalls, folder: FolderParts, us
     const path = list.text(join(folder.path, name));
     strict.call('openat', ANYWHERE, path, WRITE | CREATE | NEW | CLOSE_ON_EXEC, 0o600);
     strict.call('write', FILE, list.bytes(bytes), bytes.length);
-    // Where the disk is full, less is written than was asked for, and this leads before the beginning of the file.
-    strict.call('lseek', FILE, -bytes.length, SEEK_END);
+    strict.mustHaveWritten(FILE, bytes.length);
     if (user !== null) strict.call('fchown', FILE, user, user);
     list.call('close', [FILE]);
   }
@@ -123,6 +135,8 @@ function becomeProgram(list: CallList, strict: StrictCalls, request: StartReques
   const { argv, env, folder, filter, tree, bounds, group } = request;
   const open = (path: string, how: number) =>
     strict.call('openat', ANYWHERE, list.text(path), how | CLOSE_ON_EXEC);
+  // It ends with the launcher, which waits for it: from its first call on, but for those that change its user.
+  strict.call('prctl', PR_SET_PDEATHSIG, SIGKILL);
   if (group !== null) {
     // Before all else: what it uses from here on counts. The kernel takes 0 for the process that writes.
     open(join(group.path, 'cgroup.procs'), WRITE);
@@ -140,17 +154,18 @@ function becomeProgram(list: CallList, strict: StrictCalls, request: StartReques
     open(filter, READ);
     strict.call('dup3', FILE, FILTER, 0);
   }
-  for (const { name, soft, hard } of bounds) {
-    strict.call('prlimit64', 0, RESOURCES[name], list.numbers([soft, hard]));
-  }
   strict.call('chdir', list.text(folder.path));
   if (tree.kind === 'user') {
     strict.call('setgroups', 0);
     strict.call('setresgid', tree.uid, tree.uid, tree.uid);
     strict.call('setresuid', tree.uid, tree.uid, tree.uid);
   }
-  // It ends with the launcher, which waits for it. A change of the user would take this back.
+  // A change of the user takes this back. The launcher may have ended in between: what it ran is then found by its user.
   strict.call('prctl', PR_SET_PDEATHSIG, SIGKILL);
+  // Not as root, who could raise what the worker itself is limited to.
+  for (const { name, soft, hard } of bounds) {
+    strict.call('prlimit64', 0, RESOURCES[name], list.numbers([soft, hard]));
+  }
   const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
   strict.call('execve', list.text(argv[0]), list.texts(argv), list.texts(variables));
 }
@@ -171,7 +186,7 @@ export function removeCalls(folder: FolderParts, architecture: Architecture): Bu
 export function readStarted(answer: Buffer): { readonly pid: number } | { readonly errno: number } {
   for (let at = 0; at < STARTED_BYTES; at += 8) {
     const result = answer.readInt32LE(at);
-    if (result < 0) return { errno: -result };
+    if (result < 0) return { errno: at < FILES_AT ? -result : constants.errno.ENOSPC };
   }
   return { pid: answer.readInt32LE(0) };
 }

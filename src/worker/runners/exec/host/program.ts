@@ -112,8 +112,9 @@ export class Program {
     const { id, tree, group } = this.#request;
     const { pid, stdout, stderr } = this.#process!;
     if (group !== null && oomKillsIn(group.path) > 0) this.#by ??= 'memory';
-    const { hadProcesses, isWhole } = await endTree(tree, pid);
-    if (group !== null) await endGroup(group.path);
+    const { hadProcesses, isWhole: isTreeGone } = await endTree(tree, pid);
+    const isGroupGone = group === null || (await endGroup(group.path));
+    const isWhole = isTreeGone && isGroupGone;
     const [isRemoved] = await Promise.all([this.#process!.removeFolder(), closed([stdout, stderr])]);
     this.#stdout.end();
     this.#stderr.end();
