@@ -331,7 +331,7 @@ WITH term AS (SELECT 1 AS held FROM punctual.leases
 
 -- announce-artifact-again
 UPDATE punctual.artifacts a SET sha256 = $2, size = $3::bigint, runnable = $4::boolean,
-  expires_at = greatest(a.expires_at, $5::bigint), used_at = $6::bigint
+  expires_at = greatest(a.expires_at, $5::bigint), used_at = $6::bigint, created_by = $7
 WHERE a.id = $1::uuid AND a.state = 'pending'
 RETURNING a.id, a.tenant, a.name, a.version, a.sha256, a.size, a.runnable, a.kind, a.machine, a.state, a.created_at,
   a.created_by, a.ready_at, a.expires_at, a.job, a.output;

@@ -5,7 +5,7 @@ import { constants as names } from 'node:os';
 import type { Architecture } from './call-list.js';
 import type { FolderParts } from './job-folder.js';
 import type { StartRequest } from './messages.js';
-import { endTree } from './process-tree.js';
+import { endTree, isAlive } from './process-tree.js';
 import {
   ENDED_BYTES,
   REMOVED_BYTES,
@@ -48,7 +48,7 @@ export class LauncherStarter implements Starter {
       else this.#other.start(request, listener);
       return;
     }
-    const launcher = this.#idle.pop() ?? this.#launched(listener);
+    const launcher = this.#takeIdle() ?? this.#launched(listener);
     if (launcher !== null) void this.#run(launcher, request, message, listener);
   }
 
@@ -147,6 +147,12 @@ export class LauncherStarter implements Starter {
     else launcher.close();
   }
 
+  /** One that has just ended may not be forgotten yet. */
+  #takeIdle(): Launcher | null {
+    for (let idle = this.#idle.pop(); idle; idle = this.#idle.pop()) if (idle.isAlive) return idle;
+    return null;
+  }
+
   /** One that has ended while it had nothing to do is missed by nobody. */
   #forget(launcher: Launcher): void {
     const at = this.#idle.indexOf(launcher);
@@ -179,6 +185,11 @@ class Launcher {
       this.#hasEnded = true;
       this.#hear();
     });
+  }
+
+  /** Whether its process is there, which is known before Node tells of its end. */
+  get isAlive(): boolean {
+    return isAlive(this.#child.pid!);
   }
 
   send(message: Buffer): void {

@@ -48,7 +48,7 @@ function statOf(pid: number): readonly string[] | null {
 }
 
 /** What has ended and was not reaped yet runs nothing. */
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   const state = statOf(pid)?.[0];
   return state !== undefined && state !== 'Z' && state !== 'X';
 }
