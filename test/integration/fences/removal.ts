@@ -18,6 +18,8 @@ export function provenByRemoval(fence: Fence, prevented: string, happens: () => 
       expect(await happens()).toBe(harm);
     } finally {
       vi.unstubAllEnvs();
+      // Files after this one run in the same process, and must not find modules without their fences.
+      vi.resetModules();
     }
   });
 }
