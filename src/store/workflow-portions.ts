@@ -77,12 +77,12 @@ const ENDS = new SortedColumns<NumberedEnd>([
   { name: 'place', type: 'uuid', of: (end) => end.place },
 ]);
 const SENT = ENDS.inSql(2);
-/**
- * The children of end `p` beyond its place, in the order of their ids, no more than $1: as submitted, and added later. Rows are
- * compared as pairs, which only the primary key can find: while the table is empty, as it mostly is, the planner would take the
- * index of the children for a plan that is kept when there are many.
- */
+/** The children of end `p` beyond its place, in the order of their ids, no more than $1: those that were submitted with it. */
 const SUBMITTED = `p.child_ids[width_bucket(p.passed, p.child_ids) + 1:width_bucket(p.passed, p.child_ids) + $1]`;
+/**
+ * Those that were added later. Rows are compared as pairs, which only the primary key can find: while the table is empty, as it
+ * mostly is, the planner would take the index of the children, and keep that plan when there are many.
+ */
 const ADDED = `ARRAY(
               SELECT e.child FROM punctual.edges e
               WHERE (e.parent, e.child) > (p.id, p.passed) AND e.parent <= p.id ORDER BY e.parent, e.child LIMIT $1)`;

@@ -77,9 +77,20 @@ it('a standby rehearses a takeover and submissions, and changes nothing', async 
   await leader.submit({ task: 'greet', delay: '1h' });
   const before = await everything();
   const log = new RehearsalLog();
+  const counts = countStatements();
   const standby = await start({ log });
   await log.told.times(1);
   expect(log.told.all).toEqual(['a takeover is rehearsed']);
+  // The leader is paused and sends none of these.
+  const names = [
+    'insert-jobs',
+    'insert-varied-jobs',
+    'read-workers',
+    'claim-jobs',
+    'claim-known-jobs',
+    'finish-jobs',
+  ];
+  expect(names.map((name) => counts.get(name))).toEqual([2, 1, 1, 1, 1, 1]);
   expect([...log.messages('error'), ...log.messages('warn')]).toEqual([]);
   expect(await everything()).toEqual(before);
   expect([leader.node.leads(), standby.node.leads()]).toEqual([true, false]);
