@@ -325,62 +325,36 @@ describe('an attempt that is told to stop', () => {
     expect(scheduler.accepted.get(job.jobId)).toMatchObject({ outcome: 'cancelled' });
   });
 
-  it('keeps its slot after the grace while something that it has started is left', async () => {
+  it.each([
+    { ended: 'after the grace', isStopped: true, end: { outcome: 'cancelled' } },
+    { ended: 'by itself', isStopped: false, end: { result: 'at once' } },
+  ])('keeps its slot while something is left of it when it has ended $ended', async ({ isStopped, end }) => {
     const scheduler = new MemoryScheduler();
     const job = scheduler.submit('leaving');
     const next = scheduler.submit('leaving', 3);
-    let end: () => void;
+    let go: () => void;
     const gone = new Promise<void>((resolve) => {
-      end = resolve;
+      go = resolve;
     });
     const runner: Runner = {
       ...{ target: 'handler', runsUserCode: false, tasks: ['leaving'], queues: ['default'] },
       run({ payload }, _, stop) {
         if (payload === 3) return 'after it';
         stop!.gone = gone;
-        return new Promise(() => undefined);
+        return isStopped ? new Promise(() => undefined) : 'at once';
       },
     };
-    const events = { onJobStarted: () => stop(scheduler, job) };
+    const events = isStopped ? { onJobStarted: () => stop(scheduler, job) } : {};
     const worker = new WorkerRuntime({
       ...{ gateway: scheduler, runners: [runner] },
       options: { slots: 1, stopGraceMs: 10, log: false, events },
     });
     onTestFinished(() => worker.stop());
     await worker.start();
-    expect(await scheduler.resultOf(job)).toMatchObject({ outcome: 'cancelled' });
+    expect(await scheduler.resultOf(job)).toMatchObject(end);
     expect(worker.status().running).toBe(1);
     expect(scheduler.accepted.has(next.jobId)).toBe(false);
-    end!();
-    expect(await scheduler.resultOf(next)).toMatchObject({ result: 'after it' });
-  });
-
-  it('keeps its slot while something is left of it, however it has ended', async () => {
-    const scheduler = new MemoryScheduler();
-    const job = scheduler.submit('leaving');
-    const next = scheduler.submit('leaving', 3);
-    let end: () => void;
-    const gone = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    const runner: Runner = {
-      ...{ target: 'handler', runsUserCode: false, tasks: ['leaving'], queues: ['default'] },
-      run({ payload }, _, stop) {
-        if (payload === 3) return 'after it';
-        stop!.gone = gone;
-        return 'at once';
-      },
-    };
-    const worker = new WorkerRuntime({
-      ...{ gateway: scheduler, runners: [runner] },
-      options: { slots: 1, log: false },
-    });
-    onTestFinished(() => worker.stop());
-    await worker.start();
-    expect(await scheduler.resultOf(job)).toMatchObject({ result: 'at once' });
-    expect(worker.status().running).toBe(1);
-    expect(scheduler.accepted.has(next.jobId)).toBe(false);
-    end!();
+    go!();
     expect(await scheduler.resultOf(next)).toMatchObject({ result: 'after it' });
   });
 

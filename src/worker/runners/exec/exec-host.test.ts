@@ -313,8 +313,8 @@ describe.runIf(IS_LINUX)('the host', () => {
     },
   );
 
-  it('lets a program open its output by name', async () => {
-    if (launcher === null) return;
+  it('lets a program open its output by name', async (context) => {
+    if (launcher === null) return context.skip();
     for (const kind of ['user', 'namespace', 'group'] as const) {
       if (problem(kind) !== null) continue;
       const { ended } = start(kind, ['-c', 'echo out > /dev/stdout; echo err > /dev/stderr']);
@@ -415,8 +415,8 @@ describe.runIf(IS_LINUX)('the host', () => {
     }
   });
 
-  it('lets no program have more than the worker may, and as much as it may', async () => {
-    if (machine.prlimit === null || launcher === null || problem('user') !== null) return;
+  it('lets no program have more than the worker may, and as much as it may', async (context) => {
+    if (machine.prlimit === null || launcher === null || problem('user') !== null) return context.skip();
     const around = [machine.prlimit, '--nofile=256:256', '--nproc=500:500', '--'];
     const host = new ExecHostProcess({ namespace: null, launcher, around }, () => undefined);
     onTestFinished(() => host.close());
@@ -453,8 +453,8 @@ describe.runIf(IS_LINUX)('the host', () => {
     return { host, launchers: () => descendants(pid).filter(isLauncher) };
   }
 
-  it('misses no launcher that has nothing to do', async () => {
-    if (launcher === null) return;
+  it('misses no launcher that has nothing to do', async (context) => {
+    if (launcher === null) return context.skip();
     const { host, launchers } = await hostWithLaunchers();
     const long = start('group', ['-c', 'echo up; exec sleep 1000'], {}, host);
     await expect.poll(() => long.lines).toEqual(['up']);
@@ -468,8 +468,8 @@ describe.runIf(IS_LINUX)('the host', () => {
     expect(await long.ended).toMatchObject({ by: 'stop' });
   });
 
-  it('fails the program of a launcher that is lost alone, if all of its processes can be found', async () => {
-    if (launcher === null || problem('user') !== null) return;
+  it('fails the program of a launcher that is lost alone, if all of its processes can be found', async (context) => {
+    if (launcher === null || problem('user') !== null) return context.skip();
     const { host, launchers } = await hostWithLaunchers();
     const other = start('user', ['-c', 'echo up; exec sleep 1000'], {}, host);
     await expect.poll(() => other.lines).toEqual(['up']);
